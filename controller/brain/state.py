@@ -384,10 +384,10 @@ class State:
     @property
     def without_cabling(self) -> Health:
         """Return what is out of use for other reasons than wrong cabling."""
-        cables = frozenset(name for name in self.drained if name in self.fabric.cable_by_link)
+        cables, ports = (self.drained.intersection(of) for of in (self.fabric.cable_by_link, self.fabric.nic_by_id))
         nics = frozenset(nic for nic, each in self.quarantines.items() if each.active)
-        out, switches = cables | self.left_out, self.drained - cables
-        return self.health.union(Health(down_cables=out, down_switches=switches, down_nics=nics, quarantined_nics=nics))
+        out = Health(down_cables=cables | self.left_out, down_switches=self.drained - cables - ports, down_nics=ports)
+        return self.health.union(out).union(Health(down_nics=nics, quarantined_nics=nics))
 
 
 def wanted(state: State, switch: str) -> SwitchRules:

@@ -20,13 +20,14 @@ from heddle.controller.config.text.field import (
     refuse,
 )
 from heddle.controller.model.fabric import DEFAULT_STEERING, SteeredBy
-from heddle.controller.model.limit import MAX_PLANES
+from heddle.controller.model.limit import MAX_PATHS_PER_FLOW, MAX_PLANES
 from heddle.controller.model.port_layout import PORT_BITS
 from heddle.controller.model.srv6_settings import DEFAULT_SRV6, LastHop, Style
 from heddle.foundation.network import Network
 
 Count = Annotated[int, Field(ge=1)]
 Choices = Annotated[int, Field(ge=0, le=1 << PORT_BITS)]
+Paths = Annotated[int, Field(ge=1, le=MAX_PATHS_PER_FLOW)]
 
 
 class GenerateShape(Shape):
@@ -44,6 +45,7 @@ class GenerateShape(Shape):
     uplink_bps: CableRate | None = Field(default=None, alias="uplink_gbps")
     hosts_per_nvlink_domain: Count | None = None
     planes: Annotated[int, Field(ge=1, le=MAX_PLANES)] = 1
+    paths_per_flow: Paths = 1
 
 
 class SwitchShape(Shape):
@@ -85,6 +87,7 @@ class NicShape(Shape):
     rail: Uint32 = 0
     network: Literal[tuple(one.value for one in Network)] = Network.COMPUTE.value  # type: ignore[valid-type]
     gpus: list[Uint32] = Field(default_factory=list)
+    paths_per_flow: Paths = 1
 
     @model_validator(mode="before")
     @classmethod

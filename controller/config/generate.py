@@ -229,6 +229,7 @@ def _nic(shape: GenerateShape, *, host: int, rail: int, port: PortRef, ip: int |
         rail=rail,
         gpus=(rail,),
         nvlink_domain=f"nvl{host // per_domain + 1}" if per_domain else "",
+        paths_per_flow=shape.paths_per_flow,
     )
 
 

@@ -1,6 +1,6 @@
 """Load fabric and jobs, from files or from text. Every function raises InputError with all problems found."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -181,7 +181,19 @@ def _other_file(keys: Collection[str], *, is_fabric: bool) -> str:
 def _whole_problems(shape: FabricShape) -> list[Problem]:
     if shape.generate is None and not shape.switches:
         return [Problem("", "no fabric: neither `generate` nor `switches` is there; docs/files.md shows both")]
-    return generate_problems(shape.generate) if shape.generate else []
+    found = list(_sprayed_hashes(shape)) if shape.steering == SteeredBy.HASH else []
+    return found + generate_problems(shape.generate) if shape.generate else found
+
+
+def _sprayed_hashes(shape: FabricShape) -> Iterator[Problem]:
+    """Yield a problem for each NIC that sprays where switches hash: probes find one port a queue pair."""
+    why = "with `steering: hash` a queue pair has one path; leave it out"
+    if shape.generate is not None and shape.generate.paths_per_flow > 1:
+        yield Problem("generate.paths_per_flow", why)
+    for at, host in enumerate(shape.hosts):
+        for number, nic in enumerate(host.nics):
+            if nic.paths_per_flow > 1:
+                yield Problem(f"hosts[{at}].nics[{number}].paths_per_flow", why)
 
 
 def _entry_count_problems(value: dict[str, object]) -> list[Problem]:

@@ -81,6 +81,7 @@ def _nic_of(host: HostShape, shape: NicShape, port: PortShape, at: int, macs: se
         network=Network(shape.network),
         gpus=tuple(shape.gpus),
         nvlink_domain=host.nvlink_domain or "",
+        paths_per_flow=shape.paths_per_flow,
     )
 
 

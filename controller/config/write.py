@@ -144,6 +144,8 @@ def _nic(ports: list[Nic], plane_of: Mapping[str, int]) -> Entry:
         found["network"] = nic.network.value
     if nic.gpus:
         found["gpus"] = list(nic.gpus)
+    if nic.paths_per_flow > 1:
+        found["paths_per_flow"] = nic.paths_per_flow
     return found
 
 

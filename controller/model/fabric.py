@@ -115,6 +115,8 @@ class Nic:
     """The id of the NIC whose port this is, where a NIC has several; each is a `Nic` of its own. Else empty."""
     plane: int = 0
     """The plane that it is in, where a NIC has several ports: it sends to others of this plane alone. Else 0."""
+    paths_per_flow: int = 1
+    """The paths over which it sprays each queue pair of a collective whose `paths_per_flow` is 0."""
 
     @property
     def rank(self) -> str:
@@ -209,7 +211,8 @@ class Fabric:
         switches = ((switch.id, switch.role.value) for switch in self.switches)
         rails = ((nic.id, nic.rail, nic.nvlink_domain) for nic in self.nics if nic.nvlink_domain)
         ports = ((nic.id, nic.of, nic.plane) for nic in self.nics if nic.of)
-        parts = map(repr, chain(switches, cables, nics, rails, ports))
+        paths = ((nic.id, nic.paths_per_flow) for nic in self.nics if nic.paths_per_flow > 1)
+        parts = map(repr, chain(switches, cables, nics, rails, ports, paths))
         return sha256("\n".join(parts).encode()).hexdigest()
 
     @cached_property

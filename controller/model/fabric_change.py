@@ -151,9 +151,12 @@ class _Sides:
         return tuple(Changed(name, was, now) for name, was, now in found if was != now)
 
 
+_OF_NICS = ("host", "rail", "network", "gpus", "nvlink_domain", "paths_per_flow")
+
+
 def _others(before: Fabric, after: Fabric, switches: "_Sides", nics: "_Sides") -> Iterator[Changed]:
     """Yield other settings of a part, or of the whole, that differ."""
-    for sides, fields in ((switches, ("rule_budget",)), (nics, ("host", "rail", "network", "gpus", "nvlink_domain"))):
+    for sides, fields in ((switches, ("rule_budget",)), (nics, _OF_NICS)):
         for field in fields:
             yield from (each._replace(id=f"{field} of {each.id}") for each in sides.differing(field))
     for name in ("failed", "reserve", "port_addresses"):

@@ -120,7 +120,7 @@ class FlowDemand(NamedTuple):
 class Collective:
     """One collective; empty `members` means all ranks; `size_bytes` is the contract's `bytes`.
 
-    `paths_per_flow` is the number of paths over which a NIC sprays a queue pair; 0: what the NIC asks for, which is 1.
+    `paths_per_flow` is the number of paths over which a NIC sprays a queue pair; 0: `paths_per_flow` of the NIC.
     """
 
     kind: CollectiveKind

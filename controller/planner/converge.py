@@ -31,7 +31,7 @@ from heddle.controller.planner.proof.speeds import job_speeds
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.search.joint import Joint
 from heddle.controller.planner.solve import Chosen, Draft, draft
-from heddle.controller.planner.spread.lists import is_sprayed
+from heddle.controller.planner.spread.lists import may_spray
 
 HAIR = 1e-6
 """A mean speed that differs by less is the same: rates are whole bit/s."""
@@ -56,7 +56,7 @@ def goal_of(
     move than `limit` allows, or no plan of all flows exists. `left` are the capacities that traffic of no job leaves on
     links into NICs.
     """
-    if len(router.planes) > 1 or is_sprayed([request for request, _ in kept]):
+    if len(router.planes) > 1 or may_spray(router.topology, [request for request, _ in kept]):
         return Infeasible(why="flows that are sprayed over several paths or planes do not converge")
     counts = np.bincount(running.flows.job, minlength=len(kept))
     may = np.array([moves(request, int(count)) for (request, _), count in zip(kept, counts, strict=True)], np.bool_)

@@ -25,7 +25,7 @@ from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
 from heddle.controller.planner.ground.paths import Paths, differing_rows
 from heddle.controller.planner.ground.placed import Placed, is_same
-from heddle.controller.planner.harmless import HarmlessMoves
+from heddle.controller.planner.harmless import HarmlessMoves, Sets
 from heddle.controller.planner.proof.fluid import INCAST_HEADROOM
 from heddle.controller.planner.proof.hashed import HashedLoads
 from heddle.controller.planner.route import Router
@@ -111,7 +111,8 @@ class OnlinePlanner:
         placed = self._session.all_hops(rows)
         if wanted and not limit.moves_none:
             new = np.concatenate((self._session.rows(request.job_id for request in requests), severed))
-            moves = HarmlessMoves(self._session, self._topologies(), len(wanted), every, rows, new)
+            sets = Sets(self._router.live, wanted, len(kept), every, self._beside)
+            moves = HarmlessMoves(self._session, self._topologies(), sets, every, rows, new)
             moved = moves.improve(limit, subject)
             if (requests or has_happened) and not (len(severed) or self._has_background):
                 moves.make_room(limit, moved)
@@ -201,7 +202,8 @@ class OnlinePlanner:
         for link, load_bps in background.items():
             loads[self._topology.link_index[link]] = load_bps
         self._has_background = bool(loads.any())
-        self._session.set_background(loads[: self._topology.first_nic_link])
+        self._beside = loads[: self._topology.first_nic_link]
+        self._session.set_background(self._beside)
         # Shares are those of the capacity that is left, of which every link keeps some.
         self._left = copy(self._topology)
         least = self._topology.capacity // 1000

@@ -39,7 +39,7 @@ from heddle.controller.planner.proof.hashed import HashedLoads
 from heddle.controller.planner.refusal import dead_nic, no_path, too_full
 from heddle.controller.planner.route import Router
 from heddle.controller.planner.spread.figures import spraying
-from heddle.controller.planner.spread.lists import is_sprayed, seated, sprayed, without_turns
+from heddle.controller.planner.spread.lists import may_spray, seated, sprayed, without_turns
 from heddle.controller.planner.spread.sprayed import Sprayed
 
 
@@ -140,7 +140,7 @@ def draft(
     if (why := dead_nic(topology, live, job_ids, new)) is not None:
         return Infeasible(why=why)
     streams = with_guards(old.streams(topology), topology, kept)
-    paths = _paths(router, jobs, (old, streams), new, chosen, is_sprayed=is_sprayed(requests), first=len(kept))
+    paths = _paths(router, jobs, (old, streams), new, chosen, may_spray=may_spray(topology, requests), first=len(kept))
     if isinstance(paths, Infeasible):
         return paths
     hops = paths[0]
@@ -150,7 +150,7 @@ def draft(
     spread = sprayed(live, jobs, whole.flows, whole.hops)
     loads = link_loads(topology, whole.flows, whole.hops) if spread is None else spread.loads()
     shares = planned_rates(left or topology, whole.flows, whole.hops, loads, crossings=spread)
-    may_turn = jobs if spread is None else without_turns(jobs)
+    may_turn = jobs if spread is None else without_turns(jobs, spread)
     rates, turns = admitted(topology, may_turn, whole.flows, whole.hops, shares)
     return Draft(
         router=router,
@@ -171,7 +171,7 @@ def draft(
 
 def _paths(
     router: Router, jobs: Sequence[JobRequest], kept: tuple[Paths, Streams], new: Flows, chosen: Chosen, *,
-    is_sprayed: bool, first: int,
+    may_spray: bool, first: int,
 ) -> tuple[Ints, Ints] | Infeasible:  # fmt: skip
     """Return the links of new flows and of their ACKs; flows of the jobs from number `first` on are fresh."""
     old, streams = kept
@@ -180,7 +180,7 @@ def _paths(
         routed, hops = paths_beside(router, jobs, old, streams, new, hops)
     if (why := no_path(router.topology, router.live, [job.job_id for job in jobs], new, hops)) is not None:
         return Infeasible(why=why)
-    if is_sprayed and not chosen.as_given:
+    if may_spray and not chosen.as_given:
         hops = seated(router.live, jobs, new, hops, new.job >= first)
     hops, as_routed = with_gone(router, new, hops), hops is routed
     if chosen.mirrored:

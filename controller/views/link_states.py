@@ -23,16 +23,16 @@ class LinkStates(NamedTuple):
 
 
 def link_states(state: State) -> LinkStates:
-    """Return what is up and what is drained. A link of a NIC is not drained, whatever its leaf is."""
+    """Return what is up and what is drained. A link of a NIC is not drained where only its leaf is."""
     fabric, health, drained = state.fabric, state.health, state.drained | state.left_out
-    down_nics = state.out_of_use.down_nics
+    down_nics = state.out_of_use.down_nics - state.drained
     up, out = [], []
     for cable in fabric.cables:
         ends = {cable.lower.switch, cable.upper.switch}
         up.append(cable.id not in health.down_cables and ends.isdisjoint(health.down_switches))
         out.append(cable.id in drained or not ends.isdisjoint(drained))
     up += [nic.id not in down_nics and nic.port.switch not in health.down_switches for nic in fabric.nics]
-    out += [False] * len(fabric.nics)
+    out += [nic.id in drained for nic in fabric.nics]
     return LinkStates(*(np.repeat(np.array(flags, dtype=np.bool_), 2) for flags in (up, out)))
 
 

@@ -13,6 +13,7 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.observed import NO_REPORTS, Reports
 from heddle.controller.model.plan import FlowPlan
+from heddle.controller.views.flow_paths import paths_of_flow, set_links
 from heddle.controller.views.path_errors import refused_flow
 from heddle.controller.views.switch_faults import faults_on
 
@@ -24,7 +25,8 @@ MAX_SHARING = 100
 class Explained:
     """The explanation of a flow's path: a text, and a line for each switch.
 
-    `sharing_flows` are on the same links; `moves` say why the flow has moved, the newest first.
+    `sharing_flows` are planned on the same links; `moves` say why the flow has moved, the newest first; `paths` are
+    those over which its NIC sprays it.
     """
 
     text: str
@@ -32,6 +34,7 @@ class Explained:
     hops: tuple[str, ...]
     sharing_flows: tuple[str, ...]
     moves: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 def link_loads_bps(state: State) -> dict[str, int]:
@@ -53,6 +56,7 @@ def explain(state: State, flow_id: str, reports: Reports = NO_REPORTS) -> Explai
         hops=found.hops,
         sharing_flows=_sharing(state, flow),
         moves=tuple(_moves(state, flow.flow_id)),
+        paths=paths_of_flow(state, job, flow, reports),
     )
 
 
@@ -78,11 +82,12 @@ def _find(state: State, flow_id: str) -> tuple[Job, FlowPlan]:
 
 def _text(state: State, job: Job, flow: FlowPlan, found: Explanation) -> str:
     nics = state.fabric.nic_by_id
+    sprayed = f"Its NIC sprays it over {len(set(flow.entries))} paths, by a list. " if flow.entries else ""
     return (
         f"{flow.flow_id}: {flow.src_nic} ({ip_text(nics[flow.src_nic].ip)}) to {flow.dst_nic} "
         f"({ip_text(nics[flow.dst_nic].ip)}), UDP source port {flow.udp_source_port}: {found.selector}. "
         f"Job {job.request.job_id}, generation {job.generation} ({job.reason}), {job.state}. "
-        f"{' '.join((found.verdict, *faults_on(state, flow.links), *_bad_cables(state, flow)))}"
+        f"{sprayed}{' '.join((found.verdict, *faults_on(state, flow.links), *_bad_cables(state, flow)))}"
     )
 
 
@@ -95,15 +100,15 @@ def _path_errors(state: State, reports: Reports, flow: FlowPlan) -> Iterator[str
 
 
 def _bad_cables(state: State, flow: FlowPlan) -> Iterator[str]:
-    """Yield a sentence for each bad cable on a path."""
-    for link in flow.links if state.bad_cables else ():
+    """Yield a sentence for each bad cable on the paths of a flow."""
+    for link in sorted(set_links(state, flow)) if state.bad_cables else ():
         cable = state.fabric.cable_by_link.get(link)
         if cable is not None and (bad := state.bad_cables.get(cable.id)) is not None:
             yield f"Cable {cable.id} is bad: it {bad_cable_explained(bad)}."
 
 
 def _sharing(state: State, flow: FlowPlan) -> tuple[str, ...]:
-    mine = set(flow.links[1:-1])
+    mine = set_links(state, flow)
     found = []
     for job in state.jobs.values():
         if mine.isdisjoint(job.flows.link_loads_bps):

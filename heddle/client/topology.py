@@ -41,4 +41,5 @@ def _nic(nic: pb.Nic) -> Nic:
         network=Network(nic.network),
         of=nic.of,
         plane=nic.plane,
+        paths_per_flow=max(nic.paths_per_flow, 1),
     )

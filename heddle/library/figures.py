@@ -14,7 +14,7 @@ from heddle.controller.planner.ground.placed import placed_paths
 from heddle.controller.planner.ground.segments import segments_of
 from heddle.controller.planner.proof.bound import Bound, lower_bound
 from heddle.controller.planner.proof.ecmp import ecmp_figures, name_of
-from heddle.controller.planner.spread.lists import is_sprayed
+from heddle.controller.planner.spread.lists import may_spray
 from heddle.library.fluid.completion import path_outcome
 from heddle.library.plan import Plan, with_failed
 
@@ -82,11 +82,11 @@ def completion(plan: Plan) -> Completion:
     phases the heaviest takes part. Queues, headers, pauses and propagation are not modelled. Raises InputError for
     flows over several paths (`paths_per_flow`): `predicted_completion_ns` of `plan.job_plans` has their time.
     """
-    if is_sprayed(plan.jobs):
+    topology = topology_of(plan.fabric)
+    if may_spray(topology, plan.jobs):
         raise InputError(
             "completion: paths_per_flow: the model knows one path a flow; read predicted_completion_ns of each job plan"
         )
-    topology = topology_of(plan.fabric)
     paths = placed_paths(topology, [(job, one.flows) for job, one in zip(plan.jobs, plan.job_plans, strict=True)])
     found = path_outcome(topology, paths.flows, paths.hops)
     ids = [plan.flows[row].flow_id for row in found.rows.tolist()]

@@ -699,7 +699,7 @@ class Link(_message.Message):
     def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ..., cabling: _Optional[str] = ..., heard: _Optional[str] = ..., left_out: _Optional[bool] = ..., left_bps: _Optional[int] = ..., fault: _Optional[str] = ..., as_found: _Optional[bool] = ..., srv6_sid: _Optional[str] = ...) -> None: ...
 
 class Nic(_message.Message):
-    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network", "nvlink_domain", "srv6_source", "of", "plane")
+    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network", "nvlink_domain", "srv6_source", "of", "plane", "paths_per_flow")
     ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     IP_FIELD_NUMBER: _ClassVar[int]
@@ -712,6 +712,7 @@ class Nic(_message.Message):
     SRV6_SOURCE_FIELD_NUMBER: _ClassVar[int]
     OF_FIELD_NUMBER: _ClassVar[int]
     PLANE_FIELD_NUMBER: _ClassVar[int]
+    PATHS_PER_FLOW_FIELD_NUMBER: _ClassVar[int]
     id: str
     host: str
     ip: str
@@ -724,7 +725,8 @@ class Nic(_message.Message):
     srv6_source: str
     of: str
     plane: int
-    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ..., nvlink_domain: _Optional[str] = ..., srv6_source: _Optional[str] = ..., of: _Optional[str] = ..., plane: _Optional[int] = ...) -> None: ...
+    paths_per_flow: int
+    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ..., nvlink_domain: _Optional[str] = ..., srv6_source: _Optional[str] = ..., of: _Optional[str] = ..., plane: _Optional[int] = ..., paths_per_flow: _Optional[int] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ("target", "undrain")
@@ -831,18 +833,20 @@ class ExplainRequest(_message.Message):
     def __init__(self, flow_id: _Optional[str] = ...) -> None: ...
 
 class Explanation(_message.Message):
-    __slots__ = ("text", "job_id", "hops", "sharing_flows", "moves")
+    __slots__ = ("text", "job_id", "hops", "sharing_flows", "moves", "paths")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     HOPS_FIELD_NUMBER: _ClassVar[int]
     SHARING_FLOWS_FIELD_NUMBER: _ClassVar[int]
     MOVES_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
     text: str
     job_id: str
     hops: _containers.RepeatedScalarFieldContainer[str]
     sharing_flows: _containers.RepeatedScalarFieldContainer[str]
     moves: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, text: _Optional[str] = ..., job_id: _Optional[str] = ..., hops: _Optional[_Iterable[str]] = ..., sharing_flows: _Optional[_Iterable[str]] = ..., moves: _Optional[_Iterable[str]] = ...) -> None: ...
+    paths: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, text: _Optional[str] = ..., job_id: _Optional[str] = ..., hops: _Optional[_Iterable[str]] = ..., sharing_flows: _Optional[_Iterable[str]] = ..., moves: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WatchPortsRequest(_message.Message):
     __slots__ = ("ports",)

@@ -763,7 +763,7 @@ class FabricServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Drain(self, request, context):
-        """Takes a link or a switch out of use without loss (maintenance), and back. UNAVAILABLE names a switch that has not
+        """Takes a link, a switch or a NIC out of use without loss (maintenance), and back. UNAVAILABLE names a switch that has not
         acknowledged its rules: the change is kept, and the same request is answered once every switch has.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

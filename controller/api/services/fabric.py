@@ -60,7 +60,7 @@ class FabricService(rpc.FabricServiceServicer):
                 self._feeds.topology.close(TOPOLOGY, watch)
 
     async def Drain(self, request: pb.DrainRequest, context: Context) -> pb.DrainReply:
-        """Take a link or a switch out of use without loss, or return it; reply once the switches have acknowledged."""
+        """Take a link, switch or NIC out of use without loss, or return it; reply once switches have acknowledged."""
         async with errors_as_status(context):
             done = await self._loop.request(
                 lambda reply: Drain(reply=reply, target=request.target, undrain=request.undrain)
@@ -95,7 +95,7 @@ class FabricService(rpc.FabricServiceServicer):
             found = await in_worker(explain, state, request.flow_id, newest)
             return pb.Explanation(
                 text=call.text(found.text), job_id=found.job_id, hops=map(call.text, found.hops),
-                sharing_flows=found.sharing_flows, moves=map(call.text, found.moves),
+                sharing_flows=found.sharing_flows, moves=map(call.text, found.moves), paths=map(call.text, found.paths),
             )  # fmt: skip
 
 

@@ -126,4 +126,5 @@ def _nic(nic: Nic) -> pb.Nic:
         nvlink_domain=nic.nvlink_domain,
         of=nic.of,
         plane=nic.plane,
+        paths_per_flow=nic.paths_per_flow,
     )

@@ -1,4 +1,4 @@
-"""Drain a cable or a switch, and return it: flows leave before anything is taken away, so no packet is lost.
+"""Drain a cable, switch or NIC's port, and return it: flows leave before anything is taken away: no packet is lost.
 
 The paths are planned without the target first. Then the underlay is compiled without it, and the caller gets the reply
 when the switches have acknowledged both. A drain that leaves a flow without a path is refused. A dry run is decided by
@@ -17,19 +17,36 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.effect import Drained, Effect, Note, Reply
 from heddle.controller.model.error import HeddleError, NoAdmissiblePlanError, NotFoundError, UnavailableError
 from heddle.controller.model.event import Drain, InstallFailed, Solved
+from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.moves import Cause
 from heddle.controller.model.plan import Infeasible, Replan
 
 
 def drain(state: State, event: Drain, now: int) -> Outcome:
     """Queue a drain, or reply at once where the target is unknown."""
-    cable = state.fabric.cable_by_link.get(event.target)
-    target = cable.id if cable is not None else event.target
-    if cable is None and target not in state.switches:
-        unknown = f"target: there is no link or switch {quoted(event.target)}; `heddle topology` lists them"
+    target = _named(state.fabric, event.target)
+    if target is None:
+        ports = [port.id for port in state.fabric.ports_of.get(event.target, ())]
+        unknown = (
+            f"target: {event.target} is a NIC with several ports: drain one of them, {' or '.join(ports)}"
+            if ports
+            else f"target: there is no link, switch or NIC {quoted(event.target)}; `heddle topology` lists them"
+        )
         return state, (Reply(reply=event.reply, outcome=NotFoundError(unknown)),)
     work = DrainWork(reply=event.reply, target=target, undrain=event.undrain, dry_run=event.dry_run)
     return replace(state, queue=(*state.queue, work)), ()
+
+
+def _named(fabric: Fabric, name: str) -> str | None:
+    """Return the id of a cable, switch or NIC by its own name or that of one of its links; a NIC with ports has none.
+
+    A NIC with several ports is each of them: jobs go on over the others.
+    """
+    if (cable := fabric.cable_by_link.get(name)) is not None:
+        return cable.id
+    if name in fabric.switch_by_id or name in fabric.nic_by_id:
+        return name
+    return next((nic.id for nic in fabric.nics if name in (nic.up_link, nic.down_link)), None)
 
 
 def start_drain(state: State, work: DrainWork) -> Outcome:

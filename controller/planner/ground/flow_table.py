@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -10,7 +11,7 @@ from heddle.controller.model.job import JobRequest
 from heddle.controller.model.plan import ALWAYS, AdmissionWindow, FlowPlan, PathTemplate, PathTemplates
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.jit import Flags, Ints
-from heddle.controller.planner.ground.path_sets import PathSets
+from heddle.controller.planner.ground.path_sets import PathSets, asked_paths
 from heddle.controller.planner.ground.paths import Paths
 from heddle.controller.planner.ground.rotations import rotations_of
 from heddle.controller.planner.ground.turns import Turns
@@ -151,10 +152,20 @@ class FlowTable(Sequence[FlowPlan]):
 
     def entries(self, row: int) -> tuple[int, ...]:
         """Return the list of a flow that is sprayed; () for one path, as inside a leaf."""
-        if self.sets is None or self.hops[row, 0] < 0:
+        if self.sets is None:
             return ()
-        several = self.request.collectives[int(self.flows.collective[row])].paths_per_flow > 1
-        return tuple(self.sets.entries(row).tolist()) if several else ()
+        return tuple(self.sets.entries(row).tolist()) if self._is_sprayed[row] else ()
+
+    @cached_property
+    def _is_sprayed(self) -> Flags:
+        """Return which flows have several paths."""
+        flows = replace(self.flows, job=np.zeros(len(self), dtype=np.int64))
+        found: Flags = asked_paths(self.topology, (self.request,), flows) > 1
+        return found & (self.hops[:, 0] >= 0)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what recordings have of it: not what it has computed."""
+        return {name: value for name, value in self.__dict__.items() if name != "_is_sprayed"}
 
     @property
     def path_templates(self) -> PathTemplates | None:
@@ -162,11 +173,10 @@ class FlowTable(Sequence[FlowPlan]):
         if self.sets is None or (rotations := rotations_of(self.topology)) is None:
             return None
         found: dict[tuple[int, ...], list[int]] = {}
-        for index, one in enumerate(self.request.collectives):
-            rows = np.flatnonzero((self.flows.collective == index) & (self.hops[:, 0] >= 0))
-            if one.paths_per_flow > 1 and len(rows):
-                entries, _ = max(self.sets.rows_by_list(rows), key=lambda each: len(each[1]))
-                found.setdefault(tuple(entries.tolist()), []).append(index)
+        for index in np.unique(self.flows.collective[self._is_sprayed]).tolist():
+            rows = np.flatnonzero((self.flows.collective == index) & self._is_sprayed)
+            entries, _ = max(self.sets.rows_by_list(rows), key=lambda each: len(each[1]))
+            found.setdefault(tuple(entries.tolist()), []).append(index)
         templates = tuple(PathTemplate(tuple(indices), entries) for entries, indices in found.items())
         return PathTemplates(rotations.columns, templates)
 

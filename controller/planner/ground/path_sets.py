@@ -8,9 +8,11 @@ An entry that occurs twice carries twice as much: that is how a path has a weigh
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from heddle.controller.model.job import Incast, JobRequest, Steering
 from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints
@@ -92,6 +94,37 @@ class PathSets:
         length = self.length[chosen]
         found: Ints = self.lists[np.repeat(self.begin[chosen], length) + places(length)]
         return found
+
+
+_nic_paths: WeakKeyDictionary[Topology, Ints] = WeakKeyDictionary()
+
+
+def nic_paths(topology: Topology) -> Ints:
+    """Return over how many paths each NIC sprays a queue pair where a collective leaves that open."""
+    built = topology.built
+    if built not in _nic_paths:
+        nics = built.nics_at(np.arange(built.nics))
+        _nic_paths[built] = np.array([nic.paths_per_flow for nic in nics], dtype=np.int64)
+    return _nic_paths[built]
+
+
+def asked_paths(topology: Topology, jobs: Sequence[JobRequest], flows: Flows) -> Ints:
+    """Return over how many paths each flow shall be sprayed; 1 for one path. `flows.job` counts `jobs`.
+
+    A collective that leaves it to the NICs has the number of each sender, or of the paths that there are where these
+    are fewer; one path where its flows take turns or are pinned, or the fabric is irregular.
+    """
+    given = np.array([one.paths_per_flow for job in jobs for one in job.collectives], dtype=np.int64)
+    first = np.cumsum([0, *(len(job.collectives) for job in jobs)])
+    found: Ints = given[first[flows.job] + flows.collective] if len(flows) else np.empty(0, dtype=np.int64)
+    of_nic = nic_paths(topology)
+    if (of_nic > 1).any() and not found.all() and (rotations := rotations_of(topology)) is not None:
+        single = np.array(
+            [job.steering is Steering.PIN or job.incast is Incast.WINDOWS for job in jobs], dtype=np.bool_
+        )
+        may = (found == 0) & ~single[flows.job] & (flows.fixed_port == 0)
+        found[may] = np.minimum(of_nic[flows.src_nic[may]], rotations.count)
+    return np.maximum(found, 1)
 
 
 def places(length: Ints) -> Ints:

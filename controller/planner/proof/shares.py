@@ -8,7 +8,7 @@ from heddle.controller.planner.ground.clos import Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints, bare_kernel
 from heddle.controller.planner.ground.loads import link_loads
-from heddle.controller.planner.proof.fluid import fair_shares, planned_rates
+from heddle.controller.planner.proof.fluid import Crossings, fair_shares, planned_rates
 
 FALLS = 1e-9
 """A share that falls by less is the same: shares are quotients of floats."""
@@ -29,14 +29,18 @@ class Shares(NamedTuple):
         return other.falls_below(self)
 
 
-def shares_of(topology: Topology, flows: Flows, hops: Ints, jobs: int) -> Shares:
+def shares_of(
+    topology: Topology, flows: Flows, hops: Ints, jobs: int, *, loads: Floats | None = None,
+    crossings: Crossings | None = None,
+) -> Shares:  # fmt: skip
     """Return the shares of `jobs` jobs, numbered from 0; a flow without a path counts with the path that it lacks: 0.
 
-    Those of a job without flows are 0 on average and 1 at worst.
+    Those of a job without flows are 0 on average and 1 at worst. Where flows are sprayed, `crossings` are the parts of
+    them that cross each link, and `loads` the loads of links in bit/s.
     """
-    loads = link_loads(topology, flows, hops)
-    rates = planned_rates(topology, flows, hops, loads)
-    shares = fair_shares(topology, flows, hops, loads, rates)
+    loads = link_loads(topology, flows, hops) if loads is None else loads
+    rates = planned_rates(topology, flows, hops, loads, crossings=crossings)
+    shares = fair_shares(topology, flows, hops, loads, rates, crossings)
     leaf, total, worst, count = topology.nic_leaf, np.zeros(jobs), np.ones(jobs), np.zeros(jobs, dtype=np.int64)
     lacks = (hops[:, 0] < 0) & (leaf[flows.src_nic] != leaf[flows.dst_nic])
     _gather(flows.job, lacks, shares, total, worst, count)

@@ -11,7 +11,7 @@ import numpy as np
 from heddle.controller.planner.ground.clos import NO_LINK, Live, Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Floats, Ints, Rows, Small
-from heddle.controller.planner.ground.shape import ThreeTier, shape_of
+from heddle.controller.planner.ground.shape import Shape, ThreeTier, TwoTier, shape_of
 from heddle.controller.planner.session.chains import CANDIDATES
 from heddle.controller.planner.session.cuts import Cuts
 from heddle.controller.planner.session.paths import fullest_link, mark_seats, mark_stranded, reset_flows
@@ -275,11 +275,11 @@ def _tables_of(topology: Topology, leaves: Ints) -> _Tables:
     """Return the pods of the fabric as built, and its columns where all leaves have the same ones."""
     none: Ints = np.zeros((1, 1), dtype=np.int64)
     everything = np.ones(len(topology.capacity), dtype=np.bool_)
-    shape = shape_of(topology, Live(topology=topology, links=everything, whole=True), leaves) if len(leaves) else None
+    shape = _shape_of_planes(topology, Live(topology=topology, links=everything, whole=True), leaves)
     pods, pod_row = np.unique(topology.pod[leaves], return_inverse=True)
     pod_row = pod_row.reshape(-1).astype(np.int64)
     middle = bool((topology.tier == 1).any())
-    if isinstance(shape, ThreeTier) and _planes_apart(topology, shape) and len(pods) == shape.core_link.shape[0]:
+    if isinstance(shape, ThreeTier) and len(pods) == shape.core_link.shape[0]:
         count, planes, cores = shape.core_link.shape
         # The shape numbers the pods too: its numbers apply.
         return _Tables(
@@ -287,12 +287,36 @@ def _tables_of(topology: Topology, leaves: Ints) -> _Tables:
             up_plane=np.ascontiguousarray(shape.core_link.reshape(count * planes, cores)), planes=planes,
             plane_of=shape.plane_of.astype(np.int64),
         )  # fmt: skip
-    regular = shape is not None and not isinstance(shape, ThreeTier) and not middle
-    up_leaf = np.ascontiguousarray(shape.uplink) if regular and shape is not None else none
+    regular = isinstance(shape, TwoTier) and not middle
+    up_leaf = np.ascontiguousarray(shape.uplink) if isinstance(shape, TwoTier) and regular else none
     return _Tables(
         regular=regular, up_leaf=up_leaf, up_plane=none, pod_row=pod_row, planes=0,
         plane_of=np.zeros(up_leaf.shape[1], dtype=np.int64), pods=len(pods) if middle else 0,
     )  # fmt: skip
+
+
+def _shape_of_planes(topology: Topology, live: Live, leaves: Ints) -> Shape | None:
+    """Return the shapes of all planes of the fabric as one, since no flow is in two; None where these are not alike.
+
+    In three tiers a column must determine the plane of cores of a path, too.
+    """
+    parts = [np.flatnonzero(topology.plane[leaves] == plane) for plane in np.unique(topology.plane[leaves])]
+    found = [shape_of(topology, live, leaves[part]) for part in parts]
+    order = np.argsort(np.concatenate(parts)) if parts else leaves
+    two = [shape for shape in found if isinstance(shape, TwoTier)]
+    if parts and len(two) == len(parts) and len({shape.uplink.shape[1] for shape in two}) == 1:
+        return TwoTier(uplink=np.concatenate([shape.uplink for shape in two])[order])
+    three = [shape for shape in found if isinstance(shape, ThreeTier) and _planes_apart(topology, shape)]
+    sizes = {(*shape.core_link.shape[1:], *shape.plane_of.tolist()) for shape in three}
+    if not parts or len(three) < len(parts) or len(sizes) > 1:
+        return None
+    begins = np.cumsum([0, *(len(shape.core_link) for shape in three)])
+    return ThreeTier(
+        uplink=np.concatenate([shape.uplink for shape in three])[order],
+        plane_of=three[0].plane_of,
+        pod=np.concatenate([shape.pod + begin for shape, begin in zip(three, begins, strict=False)])[order],
+        core_link=np.concatenate([shape.core_link for shape in three]),
+    )
 
 
 def _planes_apart(topology: Topology, shape: ThreeTier) -> bool:

@@ -1,16 +1,16 @@
 """Choose the list of every flow: the template of its job, without the paths that are out of use."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from heddle.controller.model.error import InputError
 from heddle.controller.model.job import Incast, JobRequest
-from heddle.controller.planner.ground.clos import Live
+from heddle.controller.planner.ground.clos import Live, Topology
 from heddle.controller.planner.ground.expand import Flows
 from heddle.controller.planner.ground.jit import Flags, Ints
-from heddle.controller.planner.ground.path_sets import ALONE, PathSets
+from heddle.controller.planner.ground.path_sets import ALONE, PathSets, asked_paths, nic_paths
 from heddle.controller.planner.ground.rotations import Rotations, rotations_of
 from heddle.controller.planner.proof.splittable import splittable_bound
 from heddle.controller.planner.spread.seats import greedy_paths, spaced_paths
@@ -28,14 +28,16 @@ MAX_SEATED = 1_000_000
 """The limit of flows times paths for which planned paths are chosen again."""
 
 
-def is_sprayed(jobs: Sequence[JobRequest]) -> bool:
-    """Return whether any of these jobs has several paths a flow."""
-    return any(one.paths_per_flow > 1 for job in jobs for one in job.collectives)
+def may_spray(topology: Topology, jobs: Sequence[JobRequest]) -> bool:
+    """Return whether flows of these jobs may have several paths: a collective asks for them, or NICs do."""
+    by_nic = bool((nic_paths(topology) > 1).any())
+    return any(one.paths_per_flow > 1 or (by_nic and not one.paths_per_flow) for job in jobs for one in job.collectives)
 
 
-def without_turns(jobs: Sequence[JobRequest]) -> list[JobRequest]:
+def without_turns(jobs: Sequence[JobRequest], found: Sprayed) -> list[JobRequest]:
     """Return the jobs, of which sprayed ones never take turns: their senders share a receiver by rates."""
-    return [replace(job, incast=Incast.RATES) if is_sprayed((job,)) else job for job in jobs]
+    mine = frozenset(np.unique(found.flows.job[found.split]).tolist())
+    return [replace(job, incast=Incast.RATES) if number in mine else job for number, job in enumerate(jobs)]
 
 
 def sprayed(
@@ -46,25 +48,26 @@ def sprayed(
     With `weights`, paths weigh more or less where that lowers the fullest link. None where no job is sprayed. Raises
     InputError where the fabric is irregular, or has fewer paths than a flow shall have.
     """
-    if not is_sprayed(jobs):
-        return None
     topology = live.topology
+    if not may_spray(topology, jobs):
+        return None
+    asked = asked_paths(topology, jobs, flows)
+    several = np.flatnonzero(asked > 1)
+    if not len(several):
+        return None
+    for number in np.unique(flows.job[several]).tolist():
+        if (why := next(refused_sets(topology, jobs[number]), None)) is not None:
+            raise InputError(f"job {jobs[number].job_id}: {why}")
     rotations = rotations_of(topology)
-    if rotations is None:
-        job_id = next(job.job_id for job in jobs if is_sprayed((job,)))
-        within = "in equal planes of the fabric" if live.topology.plane.any() else "which this fabric lacks"
-        why = f"paths_per_flow needs leaves with equal uplinks to the same switches, {within}: leave it out"
-        raise InputError(f"job {job_id}: {why}")
+    assert rotations is not None
     lists, which = [ALONE], np.zeros(len(flows), dtype=np.int64)
-    for number, job in enumerate(jobs):
-        for index, one in enumerate(job.collectives):
-            if one.paths_per_flow > 1:
-                rows = np.flatnonzero((flows.job == number) & (flows.collective == index))
-                which[rows] = len(lists)
-                lists.append(_template(rotations, job, index, flows.rows(rows), topology.nic_leaf))
+    for rows in _alike(flows, asked, several):
+        which[rows] = len(lists)
+        paths = int(asked[rows[0]])
+        lists.append(_template(rotations, paths, flows.rows(rows), topology.nic_leaf))
     sets = PathSets.of(lists, which)
     found = Sprayed(
-        topology=topology, rotations=rotations, flows=flows, hops=hops, sets=sets, split=which > 0, paths=sets.length
+        topology=topology, rotations=rotations, flows=flows, hops=hops, sets=sets, split=which > 0, paths=asked
     )  # fmt: skip
     found = found if live.whole else replace(found, sets=denied(live, found))
     if not weights:
@@ -76,8 +79,7 @@ def sprayed(
 def seated(live: Live, jobs: Sequence[JobRequest], flows: Flows, hops: Ints, fresh: Flags) -> Ints:
     """Return planned paths: other ones of `fresh` flows where these are sprayed alike and their sets get evener."""
     new, mine = flows.rows(fresh), hops[fresh]
-    numbers = np.unique(new.job).tolist()
-    paths = {one.paths_per_flow for number in numbers for one in jobs[number].collectives}
+    paths = frozenset(asked_paths(live.topology, jobs, new).tolist())
     if len(paths) != 1 or not 1 < max(paths) <= MAX_SEATED // max(1, len(new)) or not live.whole:
         return hops
     before = sprayed(live, jobs, new, mine, weights=False)
@@ -96,14 +98,29 @@ def seated(live: Live, jobs: Sequence[JobRequest], flows: Flows, hops: Ints, fre
     return found
 
 
-def _template(rotations: Rotations, job: JobRequest, index: int, flows: Flows, nic_leaf: Ints) -> Ints:
-    """Return the list of the flows of one collective."""
-    paths = job.collectives[index].paths_per_flow
-    if paths > rotations.count:
-        raise InputError(
-            f"job {job.job_id}: collectives[{index}].paths_per_flow: {paths}, but leaves of this fabric have at most "
-            f"{rotations.count} paths between them: ask for at most so many"
-        )
+def refused_sets(topology: Topology, job: JobRequest) -> Iterator[str]:
+    """Yield the place of each collective of a job that no list can be made for, and why."""
+    rotations = rotations_of(topology)
+    for index, one in enumerate(job.collectives):
+        place, paths = f"collectives[{index}].paths_per_flow", one.paths_per_flow
+        if paths > 1 and rotations is None:
+            within = "in equal planes of the fabric" if topology.plane.any() else "which this fabric lacks"
+            yield f"{place}: needs leaves with equal uplinks to the same switches, {within}: leave it out"
+        elif rotations is not None and paths > rotations.count:
+            most = f"leaves of this fabric have at most {rotations.count} paths between them"
+            yield f"{place}: {paths}, but {most}: ask for at most so many"
+
+
+def _alike(flows: Flows, asked: Ints, rows: Ints) -> Iterator[Ints]:
+    """Yield the flows of each job and collective that are sprayed over as many paths, in order."""
+    kind = flows.job[rows] * (1 + flows.collective.max(initial=0)) + flows.collective[rows]
+    kind = kind * (1 + asked.max(initial=0)) + asked[rows]
+    order = np.argsort(kind, kind="stable")
+    yield from np.split(rows[order], np.flatnonzero(np.diff(kind[order])) + 1)
+
+
+def _template(rotations: Rotations, paths: int, flows: Flows, nic_leaf: Ints) -> Ints:
+    """Return the list of flows that are sprayed over so many paths."""
     source, target = nic_leaf[flows.src_nic], nic_leaf[flows.dst_nic]
     apart = (source != target) & (flows.phase == flows.phase[0] if len(flows) else True)
     leaving = max((int(np.bincount(leaf[apart]).max(initial=0)) for leaf in (source, target)), default=0)

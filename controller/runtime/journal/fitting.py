@@ -123,7 +123,7 @@ def check_jobs(file: str, stored: Mapping[Key, bytes]) -> None:
 
 def check_drains(fabric: Fabric, place: str, drained: Mapping[str, object]) -> None:
     """Raise UnfitFabricError where the fabric lacks what is drained."""
-    known = {switch.id for switch in fabric.switches} | fabric.cable_by_link.keys()
+    known = fabric.switch_by_id.keys() | fabric.cable_by_link.keys() | fabric.nic_by_id.keys()
     for name in drained:
         if name not in known:
             raise foreign(fabric, place, f"{name} is drained")

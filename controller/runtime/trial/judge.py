@@ -49,6 +49,7 @@ def _why_not(running: Running, fabric: Fabric) -> str:
 def _gone(running: Running, fabric: Fabric) -> frozenset[Key]:
     """Return the keys of drains, and of ports that are down, that a fabric has no part for."""
     switches = fabric.switch_by_id
-    drains = (name for name in running.drained if name not in switches and name not in fabric.cable_by_link)
+    known = (switches, fabric.cable_by_link, fabric.nic_by_id)
+    drains = (name for name in running.drained if not any(name in parts for parts in known))
     ports = (port for port in running.down_ports if port.switch not in switches)
     return frozenset((*(("drain", name) for name in drains), *(("port", str(port)) for port in ports)))

@@ -5,7 +5,7 @@ file before it, else the first one after it. Without one, its ranks are not chec
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -17,6 +17,7 @@ from heddle.controller.model.admission import flow_plans
 from heddle.controller.model.connectivity import CutOff, cut_off
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric, SteeredBy
+from heddle.controller.model.job import JobRequest
 from heddle.controller.views.port_room import room_line
 
 _FABRIC_KEYS = {"generate", "switches", "links", "hosts", "failed", "name"}
@@ -124,7 +125,19 @@ def _check_jobs(finding: Finding, document: Document, fabric: Fabric | None) -> 
     except InputError as error:
         finding.problems = error.problems
         return
+    if any(one.paths_per_flow > 1 for job in jobs for one in job.collectives):
+        finding.problems = tuple(_refused_sets(finding.file, fabric, jobs))
     finding.counts = {"jobs": len(jobs), "flow_plans": sum(flow_plans(job, fabric) for job in jobs)}
+
+
+def _refused_sets(file: str, fabric: Fabric, jobs: Sequence[JobRequest]) -> Iterator[str]:
+    """Yield a line for each collective that asks for more paths than there are; imported late, as the planner is."""
+    from heddle.controller.planner.ground.clos import topology_of
+    from heddle.controller.planner.spread.lists import refused_sets
+
+    topology = topology_of(fabric)
+    for number, job in enumerate(jobs):
+        yield from (f"{file}: jobs[{number}].{why}" for why in refused_sets(topology, job))
 
 
 def _fabric_for(index: int, fabrics: dict[int, Fabric]) -> Fabric | None:

@@ -46,13 +46,15 @@ def explain(server: str, flow_id: str, *, as_json: bool) -> None:
     print(found.text)
     for hop in found.hops:
         print(f"  {hop}")
+    for path in found.paths:
+        print(f"path {path}")
     print(f"shares links with: {', '.join(found.sharing_flows) or 'none'}")
     for move in found.moves:
         print(f"moved {move}")
 
 
 def drain(server: str, target: str, *, undrain: bool, as_json: bool) -> None:
-    """Drain a link or a switch, or return it to use, and print what moved."""
+    """Drain a link, a switch or a port of a NIC, or return it to use, and print what moved."""
     with connected(server) as client:
         done = client.fabric.Drain(pb.DrainRequest(target=target, undrain=undrain))
     if as_json:

@@ -64,7 +64,9 @@ COMMANDS = {
         "Show switches and links with their load.", "heddle.programs.console.options.service", "topology"
     ),
     "drain": Source(
-        "Take a link or switch out of use, without loss.", "heddle.programs.console.options.service", "drain"
+        "Take a link, switch or port of a NIC out of use, without loss.",
+        "heddle.programs.console.options.service",
+        "drain",
     ),
     "explain": Source(
         "Explain the path of one flow, or its back end.", "heddle.programs.gateway.explain_options", "explain"

@@ -38,6 +38,7 @@ class Network:
         for number, port in enumerate(nic["ports"] if several else [nic]):
             found = {"host": host, "port": port["port"], "bps": bps(port.get("gbps", 100))}
             found |= {"of": nic["id"]} if several else {}
+            found |= {"paths": nic.get("paths_per_flow", 1)}
             found |= {"plane": port["plane"]} if "plane" in port else {}
             self.nics[f"{nic['id']}/p{number}" if several else nic["id"]] = found
 
@@ -46,13 +47,14 @@ class Network:
         uplink = shape.pop("uplink_gbps", gbps)
         if kind != "clos3":
             shape.pop("pods", None), shape.pop("aggs_per_pod", None)
-        planes = shape.pop("planes", 1)
+        planes, paths = shape.pop("planes", 1), shape.pop("paths_per_flow", 1)
         switches, cables, nics = contract_planes.generated(getattr(contract_fabric, kind)(**shape), planes)
         self.role = {name: role for name, (role, _) in switches.items()}
         self.cables = {frozenset(ends): bps(uplink) for ends in cables}
         kept = ("host", "port", "of", "plane")
         self.nics = {
-            name: {key: nic[key] for key in kept if key in nic} | {"bps": bps(gbps)} for name, nic in nics.items()
+            name: {key: nic[key] for key in kept if key in nic} | {"bps": bps(gbps), "paths": paths}
+            for name, nic in nics.items()
         }
 
     def _draw_links(self):

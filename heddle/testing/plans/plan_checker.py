@@ -16,6 +16,7 @@ from heddle.testing.plans import contract_flows, contract_planes
 from heddle.testing.plans.contract_loads import between_switches, bounds, crossed, heaviest
 from heddle.testing.plans.contract_network import Network
 from heddle.testing.plans.contract_rates import HEADROOM, ROUNDING, expected_rates, fair_shares
+from heddle.testing.plans.contract_templates import template_paths
 
 TOLERANCE = 1e-9
 SIXTY_FOUR_BITS = ("rate_bps", "demand_bps", "slot_ns")
@@ -56,7 +57,7 @@ def expected_flows(network, jobs):
                 if network.host(ranks[a]) == network.host(ranks[b]):
                     continue
                 pairs = collective.get("qps_per_flow") or 1
-                paths = collective.get("paths_per_flow") or 1
+                paths = collective.get("paths_per_flow", 0)
                 logical.append((number, a, b, rate, port, (pairs, paths), collective.get("phase", 0)))
         out, into = defaultdict(int), defaultdict(int)
         for _, a, b, rate, _, _, phase in logical:
@@ -78,9 +79,17 @@ def expected_flows(network, jobs):
                         "job": job["job_id"], "src": from_port, "dst": to_port, "phase": phase, "port": port,
                         "demand": demand * part / pairs, "pin": job.get("steering") == "PIN" or port > 0,
                         "rounding": 0 if part in (0, 1) else demand / pairs * Fraction(1, 10**6),
-                        "gone": part == 0, "paths": paths,
+                        "gone": part == 0, "paths": paths or _paths_of_nic(network, job, from_port, port),
                     }  # fmt: skip
     return flows
+
+
+def _paths_of_nic(network, job, source, port):
+    """Return over how many paths a NIC sprays a flow of a job that leaves it to the NICs."""
+    if port or job.get("steering") == "PIN" or job.get("incast", "").removeprefix("INCAST_") == "WINDOWS":
+        return 1
+    asked = network.nics[source]["paths"]
+    return min(asked, template_paths(network)) if asked > 1 else 1
 
 
 # ---------------------------------------------------------------- one path

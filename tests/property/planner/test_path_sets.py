@@ -36,11 +36,14 @@ def as_json(fabric, plan):
 @settings(max_examples=examples(30))
 def test_a_plan_with_path_sets_follows_the_contract(data, fabric):
     jobs = data.draw(job_files(fabric))
+    fabric["generate"]["paths_per_flow"] = data.draw(st.sampled_from([1, 1, 2, 3, 7]))
     for job in jobs["jobs"]:
-        job["steering"] = "SOURCE_PORT"
-        job["incast"] = "RATES"
-        for collective in job["collectives"]:
-            collective["paths_per_flow"] = data.draw(st.sampled_from([0, 1, 2, 3, 4]))
+        asked = [data.draw(st.sampled_from([0, 1, 2, 3, 4])) for _ in job["collectives"]]
+        if any(paths > 1 for paths in asked):
+            job["steering"] = "SOURCE_PORT"
+            job["incast"] = "RATES"
+        for collective, paths in zip(job["collectives"], asked, strict=True):
+            collective["paths_per_flow"] = paths
     try:
         plan = solved(fabric, jobs)
     except InputError as why:
@@ -74,7 +77,7 @@ def most_paths(fabric, flow):
 
 @given(case=permutations(st.one_of(spine_leaf_shapes(), rail_shapes(), clos3_shapes())), k=st.integers(2, 9))
 @settings(max_examples=examples(30))
-def test_a_flow_has_as_many_different_paths_as_it_asks_for_or_as_there_are(case, k):
+def test_a_flow_has_as_many_different_paths_as_it_asks_for_or_as_there_are_or_as_weights_name(case, k):
     fabric, targets = case
     nics = sorted(Network(fabric).nics)
     job = permutation_job(targets, paths_per_flow=k, nics=[f"h{i + 1}-n0" for i in range(len(targets))])
@@ -85,7 +88,9 @@ def test_a_flow_has_as_many_different_paths_as_it_asks_for_or_as_there_are(case,
         return
     for flow in as_json(fabric, plan)["jobs"][0]["flows"]:
         if "path_set" in flow:
-            assert len(flow["path_set"]["paths"]) == min(k, most_paths(fabric, flow))
+            weights = [path["weight"] for path in flow["path_set"]["paths"]]
+            most = min(k, most_paths(fabric, flow))
+            assert len(weights) == most or (len(weights) < most and flow["path_set"]["entries"] >= 64)
 
 
 @given(data=st.data(), spines=st.integers(2, 8), leaves=st.integers(2, 6), k=st.integers(2, 8))

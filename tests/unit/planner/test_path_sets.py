@@ -143,7 +143,7 @@ def test_a_fabric_whose_leaves_differ_is_refused():
     fabric = parse_fabric(json.dumps(text), "fabric.yaml")
     one = Collective(kind=CollectiveKind.ALL_GATHER, size_bytes=9, paths_per_flow=2)
     job = JobRequest(job_id="a", ranks=tuple(nic.id for nic in fabric.nics), collectives=(one,))
-    with pytest.raises(InputError, match="job a: paths_per_flow needs leaves with equal uplinks"):
+    with pytest.raises(InputError, match=r"job a: collectives\[0\].paths_per_flow: needs leaves with equal uplinks"):
         solve(fabric, (job,), health=HEALTHY)
 
 

@@ -1,8 +1,14 @@
 """Running jobs over several planes: what a failure in one costs, and what returns with it."""
 
+from dataclasses import replace
+
+import pytest
+
+from heddle.controller.model.fabric import PortRef, Role
 from heddle.controller.model.health import Health
 from heddle.controller.model.plan import Replan
 from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.session.state import Store
 from heddle.controller.runtime.planning.wire import columns_of, job_of
 from tests.support.fabrics.planner_cases import custom, fabric_of
 from tests.support.fabrics.planner_cases import job_of as request_of
@@ -64,6 +70,26 @@ def test_flows_without_a_path_in_any_plane_are_stranded():
     service, _ = begun(RING)
     gone = frozenset(f"p{plane}-spine{spine}" for plane in (0, 1) for spine in (1, 2))
     assert len(service.become(Health(down_switches=gone)).stranded["job"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("shape", "more"),
+    [
+        ({"spines": 2, "leaves": 3, "hosts_per_leaf": 2}, "p1-leaf1:9>p1-spine1:9"),
+        ({"kind": "clos3", "pods": 2, "aggs_per_pod": 2, "spines": 4, "leaves": 2, "hosts_per_leaf": 2}, ""),
+    ],
+)
+def test_a_session_places_flows_one_by_one_in_planes_that_are_alike(shape, more):
+    fabric = fabric_of(**shape, planes=3)
+    store = Store(topology_of(fabric))
+    assert store.regular
+    leaves = [switch.id for switch in fabric.switches if switch.role is Role.LEAF]
+    for leaf, cables in zip(leaves, store.s.up_leaf, strict=True):
+        assert {fabric.cables[cable].lower.switch for cable in cables} == {leaf}
+    if more:
+        lower, upper = (PortRef(*end.rsplit(":", 1)) for end in more.split(">"))
+        cable = replace(fabric.cables[0], lower=lower, upper=upper)
+        assert not Store(topology_of(replace(fabric, cables=(*fabric.cables, cable)))).regular
 
 
 def test_demands_cross_to_the_controller_and_back():
