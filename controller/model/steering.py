@@ -100,8 +100,11 @@ def choices_in(fabric: Fabric) -> Iterator[tuple[str, Stage, tuple[Cable, ...]]]
 def _most_choices(fabric: Fabric) -> list[int]:
     """Return the largest number of choices of each stage, 0 where no switch is of the stage."""
     found = [0] * len(Stage)
-    for _, stage, cables in choices_in(fabric):
-        found[stage] = max(found[stage], len(cables))
+    for switch in fabric.switches:  # as `choices_in`, which also names each of 16,384 places
+        up, down = stage_up(switch.role), stage_down(switch.role)
+        found[up] = max(found[up], len(fabric.up_choices[switch.id]))
+        counts = [len(group.cables) for group in fabric.down_groups.get(switch.id, ())]
+        found[down] = max(found[down], *counts) if counts else found[down]
     return found
 
 

@@ -6,6 +6,7 @@ from heddle.benchmarks.loop.churn import BY_DEFAULT, in_this_process
 from heddle.benchmarks.loop.convergence import EVERY_MS, Converging, comes_and_goes, filled, happenings, interval
 from heddle.benchmarks.planning.cases import two_tiers
 from heddle.benchmarks.planning.events.arrivals import Scene, events
+from heddle.controller.model.event import Submit
 from heddle.controller.planner.online import OnlinePlanner
 
 SCENE = Scene(fabric="", placement="random", sends="rings + all-to-all", qps=1)
@@ -59,6 +60,7 @@ def test_an_interval_is_a_part_of_the_clock_and_all_jobs_of_it_have_paths(loop):
 def test_senders_of_every_job_drain_before_a_move(loop):
     *leaves, arrival = happenings(next(iter(drawn(loop, 1))))
     assert leaves == []
+    assert isinstance(arrival, Submit)
     assert arrival.request.drains_before_moves
 
 

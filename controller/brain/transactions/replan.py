@@ -270,7 +270,8 @@ def _effort(state: State, job: Job, plan: Replan) -> Effort:
 def _healthy_utilisation(state: State, job: Job, flows: JobFlows, cause: Cause) -> float | None:
     """Return the utilisation of the job's fullest link before failures raised it; None where they do not."""
     is_sound = state.health == state.fabric.failed and not state.cabling.verdict.left_out and not state.degraded
-    if is_sound and not state.out_of_use.quarantined_nics:
+    quarantined = state.health.quarantined_nics or any(each.active for each in state.quarantines.values())
+    if is_sound and not quarantined:
         return None
     before = job.healthy_utilisation
     if before is None and cause is Cause.FAILURE:

@@ -277,9 +277,16 @@ def is_of_another_base(text: str) -> bool:
     return bool(_OF_ANOTHER_BASE.match(text))
 
 
-@lru_cache(maxsize=65536)
 def _plain(text: str) -> object:
     """Return what an unquoted scalar means: a number, boolean, date, None, or the text itself."""
+    if text.isdecimal() and text.isascii() and (text[0] != "0" or text == "0") and len(text) <= MAX_NUMBER_LENGTH:
+        return int(text)  # as YAML does, in a tenth of the time: a plan of a million flows has 262,000 ranks
+    return _resolved(text)
+
+
+@lru_cache(maxsize=65536)
+def _resolved(text: str) -> object:
+    """Return what a scalar means by the rules of YAML 1.1."""
     if len(text) > MAX_NUMBER_LENGTH:
         return text
     for tag, pattern in _RESOLVERS.get(text[:1], ()):

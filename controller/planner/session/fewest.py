@@ -30,6 +30,8 @@ BY_CORES, BY_EJECTION = -1, -2
 """Values of a chain's `out` where no columns are exchanged: moves between cores, and ejections."""
 MAX_EJECTIONS = 256
 """The paths that are tried for a flow with ejections."""
+MAX_BITS = 64
+"""The columns of which one word says whether they have room."""
 
 
 @bare_kernel
@@ -89,12 +91,17 @@ def _by_cores(s: Arrays, f: int, limit: float, own: int, trial: Any, best: Any) 
 def _by_columns(s: Arrays, f: int, limit: float, own: int, trial: Any, best: Any) -> None:
     """Try the chains of all pairs of columns."""
     u, v, demand, row = s.flow[f].source, s.flow[f].target, s.flow[f].demand, s.flow[f].layer
-    columns, longest = s.up_leaf.shape[1], s.chain.shape[0] - 1
-    for a in range(columns):
+    columns, longest, room = s.up_leaf.shape[1], s.chain.shape[0] - 1, 0
+    for b in range(min(columns, MAX_BITS)):
+        if use(s, s.up_leaf[v, b] + s.cables, demand, row) <= limit:
+            room |= 1 << b
+    for a in range(columns if room != 0 or columns > MAX_BITS else 0):
         if use(s, s.up_leaf[u, a], demand, row) > limit:
             continue
         for b in range(columns):
-            if a == b or use(s, s.up_leaf[v, b] + s.cables, demand, row) > limit:
+            if a == b or (b < MAX_BITS and (room >> b) & 1 == 0):
+                continue
+            if b >= MAX_BITS and use(s, s.up_leaf[v, b] + s.cables, demand, row) > limit:
                 continue
             for side in range(2):
                 into, out = (a, b) if side == 1 else (b, a)
@@ -110,7 +117,10 @@ def _by_columns(s: Arrays, f: int, limit: float, own: int, trial: Any, best: Any
 def _by_ejection(s: Arrays, f: int, limit: float, own: int, trial: Any, best: Any) -> None:
     """Try all paths on which at most two links would be too full."""
     across, tried = s.planes > 0 and s.pod[s.flow[f].source] != s.pod[s.flow[f].target], 0
+    u, v, alike = s.flow[f].source, s.flow[f].target, s.counter[0].pair > 0
     for column in range(s.up_leaf.shape[1]):
+        if alike and not across and (_is_kept(s, u, column, False, limit) or _is_kept(s, v, column, True, limit)):
+            continue  # no push can succeed; there are at most MAX_EJECTIONS columns
         for number in range(s.up_plane.shape[1] if across else 1):
             core = number if across else -1
             if best.length <= own or tried >= MAX_EJECTIONS:
@@ -156,9 +166,17 @@ def _may_push(s: Arrays, f: int, column: int, limit: float, left: int) -> bool:
 
 
 @bare_kernel
+def _is_kept(s: Arrays, leaf: int, column: int, right: bool, limit: float) -> bool:
+    """Return whether a leaf's link has one flow, which has no room elsewhere, and cannot carry two."""
+    link = wire(s, 0, leaf, column, right)
+    g = s.owner[s.seat_of[link]]
+    return bool(g >= 0 and s.counter[0].pair * s.inverse[link] > limit and not _has_room(s, g))
+
+
+@bare_kernel
 def _has_room(s: Arrays, g: int) -> bool:
     """Return whether both leaves of a flow have a link without a flow in one column; needs the tables of `seats`."""
-    return s.free[s.flow[g].source] & s.free[s.free.shape[0] // 2 + s.flow[g].target] != 0
+    return bool(s.free[s.spot[g].leaf[0]] & s.free[s.free.shape[0] // 2 + s.spot[g].leaf[1]] != 0)
 
 
 @bare_kernel

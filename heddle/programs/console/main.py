@@ -20,7 +20,8 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 app = LazyGroup(
     name="heddle",
     help="Plans congestion-free paths for the flows of GPU clusters, proves how good they are, and steers them by "
-    "OpenFlow 1.3, the RoCEv2 source port or SRv6. Start with `heddle demo`, or offline with `heddle plan`.",
+    "OpenFlow 1.3, the RoCEv2 source port or SRv6. Start with `heddle demo`, or offline with `heddle plan`. "
+    "`heddle --version` prints the version.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

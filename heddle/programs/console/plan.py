@@ -37,7 +37,8 @@ def run_plan(
     """
     fabric = load_fabric(fabric_path)
     failures = failures_of(failed, fabric)
-    fabric = replace(fabric, failed=with_failures(fabric, failures))
+    if failures:  # a fabric of its own computes its groups of cables and port bits again
+        fabric = replace(fabric, failed=with_failures(fabric, failures))
     requests = load_jobs(jobs_path, fabric)
     kept = Kept(kept_jobs(beside, fabric) if beside else [], failures)
     if beside:

@@ -19,6 +19,10 @@ def main() -> None:
         from heddle.programs.console.slurm import hook
 
         return hook.wake(os.environ.get(hook.VARIABLE) or hook.SOCKET)
+    if sys.argv[1:] == ["--version"]:
+        from importlib.metadata import version
+
+        return print(f"heddle {version('heddle')}")
     try:
         from heddle.programs.console.main import main as run
     except KeyboardInterrupt:

@@ -12,7 +12,7 @@ import pytest
 from heddle.mininet_topos.vpc.gateways import network_file
 from tests.support.controllers.site_controller import ADDRESS, SiteController
 from tests.support.pair.datagrams import Datagrams, datagrams
-from tests.support.pair.gateways import Gateways
+from tests.support.pair.gateways import MANY_MISSED, Gateways
 from tests.support.pair.site import FLOATING, HOSTS, SERVER, Site, network
 from tests.support.pair.streams import Route
 
@@ -113,7 +113,7 @@ def test_changes_by_the_controller_cost_no_packet(site: Site, tmp_path: Path) ->
     controller, content = SiteController(site, tmp_path), network_file(network())
     try:
         controller.apply(content)
-        gateways = Gateways(site, tmp_path, {"controller": ADDRESS})
+        gateways = Gateways(site, tmp_path, {"controller": ADDRESS}, missed=MANY_MISSED)
         try:
             gateways.until(gateways.in_step, "the pair is in step")
             with datagrams(routes(site)) as traffic:
@@ -142,7 +142,7 @@ def test_changes_by_the_controller_cost_no_packet(site: Site, tmp_path: Path) ->
 
 
 def test_withdrawing_a_permission_ends_its_connections_only(site: Site, tmp_path: Path) -> None:
-    gateways, content = Gateways(site, tmp_path), network_file(network())
+    gateways, content = Gateways(site, tmp_path, missed=MANY_MISSED), network_file(network())
     try:
         gateways.until(gateways.in_step, "the pair is in step")
         # A connection opened by the endpoint is allowed, with its reverse path.
@@ -163,7 +163,7 @@ def test_withdrawing_a_permission_ends_its_connections_only(site: Site, tmp_path
 
 
 def test_reloads_by_a_signal_cost_no_packet(site: Site, tmp_path: Path) -> None:
-    gateways, content = Gateways(site, tmp_path), network_file(network())
+    gateways, content = Gateways(site, tmp_path, missed=MANY_MISSED), network_file(network())
     try:
         gateways.until(gateways.in_step, "the pair is in step")
         with datagrams(routes(site)) as traffic:

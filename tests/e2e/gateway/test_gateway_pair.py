@@ -13,6 +13,7 @@ from scapy.packet import Packet
 
 from tests.support.free_ports import free_ports
 from tests.support.packets.veth_ports import Wires
+from tests.support.pair.gateways import MANY_MISSED
 from tests.support.processes.gateway_process import PATIENCE_S, Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -43,6 +44,7 @@ def pair(wires: Wires, tmp_path: Path) -> Iterator[tuple[Running, Running]]:
                     {"interface": names[0], "address": f"192.0.2.{other}"},
                     {"interface": names[1], "address": f"198.51.100.{other}"},
                 ],
+                "missed": MANY_MISSED,
             }
             running.append(Running(wires, tmp_path, "auto", number=number, more={"partner": pair_config}))
         yield running[0], running[1]

@@ -13,7 +13,7 @@ from heddle.dataplane.config.addresses import gateway_mac
 from heddle.dataplane.vtep.bridge_ports import device_of
 from heddle.foundation.address import mac_text
 from tests.support.packets.live_streams import assert_streams_continue
-from tests.support.pair.gateways import Death, Gateways
+from tests.support.pair.gateways import MANY_MISSED, Death, Gateways
 from tests.support.pair.site import GATEWAYS, HOSTS, MACHINES, SERVER, VNIS, Site
 from tests.support.pair.streams import Route, Streams
 from tests.support.pair.takeover import EACH, Plan, kill, running
@@ -29,7 +29,8 @@ NEW = 12
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateways, Streams]]:
     plan = Plan(name="spread", mode="active-active", death=Death.BOTH, vteps_of=EACH)
-    with running(plan, tmp_path_factory.mktemp("pair"), preempt=True, hold_s=1) as (gateways, streams):
+    partner = {"preempt": True, "hold_s": 1, "missed": MANY_MISSED}
+    with running(plan, tmp_path_factory.mktemp("pair"), **partner) as (gateways, streams):
         gateways.until(lambda: both_serve(gateways), "each serves its own share")
         yield gateways, streams
 

@@ -35,6 +35,7 @@ class Reconciling(RuleBasedStateMachine):
         self.flows_of: dict[str, list[pb.FlowPlan]] = {}
         self.is_assumed: dict[str, bool] = {}
         self.connected: dict[int, dict[tuple[str, str], int]] = {}
+        self.sends: dict[int, str] = {}
         self.refuses_previews = False
         self.the_agent_starts_anew()
         self.next_job = 1
@@ -58,6 +59,12 @@ class Reconciling(RuleBasedStateMachine):
         job = data.draw(st.sampled_from(sorted(self.slurm)))
         self.slurm[job] = nodes
         self.connected.pop(job, None)
+        self.sends.pop(job, None)
+
+    @precondition(lambda self: self.slurm)
+    @rule(data=st.data(), sends=st.sampled_from(["collective=ALL_TO_ALL", "qps=2", "collective=NONE"]))
+    def the_environment_of_a_job_says_what_it_sends(self, data, sends):
+        self.sends.setdefault(data.draw(st.sampled_from(sorted(self.slurm))), sends)  # the first one counts
 
     @precondition(lambda self: self.slurm)
     @rule(data=st.data(), queue_pairs=st.integers(1, 3))
@@ -94,7 +101,8 @@ class Reconciling(RuleBasedStateMachine):
 
     def pairs(self, job):
         assert job in self.controller
-        return self.connected.get(int(job.split("-")[1]), {})
+        number = int(job.split("-")[1])
+        return self.connected.get(number, {}), self.sends.get(number, "")
 
     def flows(self, job):
         return self.flows_of.get(job, [])
@@ -102,7 +110,7 @@ class Reconciling(RuleBasedStateMachine):
     @rule()
     def the_agent_starts_anew(self):
         self.reconciler = Reconciler(LEASE_S)
-        self.observed = ObservedJobs(self, lambda request: not self.refuses_previews)
+        self.observed = ObservedJobs(self, lambda request: not self.refuses_previews, lambda line: None)
 
     @rule()
     def the_controller_forgets_its_jobs(self):
@@ -156,7 +164,9 @@ class Reconciling(RuleBasedStateMachine):
             assert job not in OTHERS
             number = int(job.split("-")[1])
             if self.planned_ranks(number) == self.ranks[job]:
-                assert self.is_planned_for_what_is_connected(number, submitted[number]), "a running job was released"
+                request = submitted[number]
+                is_said = number in self.sends and not request.assumed and not request.collectives[0].flows
+                assert is_said or self.is_planned_for_what_is_connected(number, request), "a running job was released"
             del self.controller[job]
         for job in steps.renew[:limit]:
             self.controller[job] = self.now + LEASE_S

@@ -30,9 +30,11 @@ def utilisations(hops, demand, base, capacity):
 
 @given(paths_beside_a_load(), st.floats(0, 2))
 def test_the_fullest_link_of_paths_is_that_of_all_links_that_they_use(case, least):
-    hops, base = case[0], case[2].copy()
+    hops, demand, base, capacity = case[0], case[1], case[2].copy(), case[3]
     use = utilisations(*case)
-    assert fullest_beside(*case, least) == max([least, *(use[link] for link in hops[hops >= 0].tolist())])
+    assert fullest_beside(hops, demand, case[2], capacity, least) == max(
+        [least, *(use[link] for link in hops[hops >= 0].tolist())]
+    )
     assert (case[2] == base).all()
 
 
@@ -40,4 +42,5 @@ def test_the_fullest_link_of_paths_is_that_of_all_links_that_they_use(case, leas
 def test_flows_count_as_slowed_where_a_link_of_theirs_is_above_the_limit(case):
     use = utilisations(*case)
     wanted = sum(any(link >= 0 and use[link] > 1 for link in row) for row in case[0].tolist())
-    assert slowed_beside(*case, 1.0) == wanted
+    hops, demand, base, capacity = case
+    assert slowed_beside(hops, demand, base, capacity, 1.0) == wanted

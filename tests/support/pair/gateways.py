@@ -20,6 +20,12 @@ from tests.support.pair.site import GATEWAYS, Site, gateway_config, network
 HEDDLE = (sys.executable, "-m", "heddle.programs.console.main")
 TIMEOUT_S = 120.0
 POLL_INTERVAL_S = 0.02
+MANY_MISSED = 100
+"""For `missed` of a pair in which a member that other tests keep from the processor for 300 ms is no dead partner.
+
+It would be taken over, and what waits in its rings is dropped once it runs again. A member whose process was killed is
+noticed as before, since its port is unreachable.
+"""
 
 
 class Death(StrEnum):

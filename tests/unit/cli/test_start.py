@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 from heddle.programs.console.registry import COMMANDS
@@ -33,6 +34,12 @@ def test_help_imports_no_command_and_no_large_library():
     text, modules = imported_by("--help")
     assert "Plan jobs offline" in text
     assert modules.isdisjoint((*HEAVY, *OURS, "pydantic", "importlib.metadata"))
+
+
+def test_the_version_is_that_of_the_distribution():
+    code = "import sys; sys.argv[1:] = ['--version']; from heddle.programs.console.start import main; main()"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout == f"heddle {version('heddle')}\n"
 
 
 def test_a_command_imports_no_other_package_s_commands():

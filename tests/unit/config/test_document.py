@@ -69,7 +69,7 @@ def test_a_second_document_is_refused():
 
 
 def test_plain_values_are_those_of_pyyaml():
-    numbers = "1, 0x1F, 0o7, 0, -3, 1_000, 1.5, 0.5, 1e3, 1.0e+3, .inf, -1., 1.2.3.4"
+    numbers = "1, 131072, 98765432109876543210, ١, 0x1F, 0o7, 0, -3, 1_000, 1.5, 0.5, 1e3, 1.0e+3, .inf, -1., 1.2.3.4"
     words = "yes, Off, ~, null, a, '1', \"2\", '', +, -a, 2024-01-01, 2024-13-41x"
     text = f"a: [{numbers}, {words}]"
     assert parse_document(text, "f").value == yaml.safe_load(text)

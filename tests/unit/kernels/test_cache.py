@@ -82,7 +82,7 @@ def test_the_imports_of_each_file_of_the_planner_are_found(file):
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "a relative import"
-            modules.append(node.module)
+            modules.append(node.module or "")
         elif isinstance(node, ast.Import):
             modules += [alias.name for alias in node.names]
     of_planner = {module for module in modules if module.startswith(planner.__name__)}

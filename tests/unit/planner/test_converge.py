@@ -1,5 +1,7 @@
 """The goal of a convergence: faster than the paths now or those, and sought further from where jobs have converged."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -25,11 +27,13 @@ def mixed(name, places):
 
 def drifted(seed):
     """Return a planner and jobs that arrived one after the other, at random places."""
-    planner, kept = OnlinePlanner(FABRIC), ()
+    planner = OnlinePlanner(FABRIC)
+    kept: tuple[Any, ...] = ()
     places = np.random.default_rng(seed).permutation(len(FABRIC.nics)).tolist()
     for number in range(4):
         request = mixed(f"job{number}", places[4 * number : 4 * number + 4])
         plan = planner.solve((request,), health=Health(), kept=kept)
+        assert isinstance(plan, Replan)
         kept = tuple(zip((*(each for each, _ in kept), request), plan.jobs, strict=True))
     return planner, kept
 

@@ -14,7 +14,7 @@ import pytest
 
 from heddle.controller.model.error import InputError, PrerequisiteError
 from heddle.programs.console.slurm import agent as agent_module
-from heddle.programs.console.slurm import commands, hook
+from heddle.programs.console.slurm import commands, hook, observed_jobs
 from heddle.programs.console.slurm.agent import Agent, SlurmAgentOptions, run_agent
 from heddle.programs.console.slurm.job_rules import JobRules
 from heddle.programs.console.slurm.planned_jobs import PlannedJobs
@@ -566,8 +566,9 @@ def test_a_comment_that_the_controller_refuses_gives_way_to_the_rule_and_that_to
     ],
 )
 def test_what_an_environment_says_counts_more_than_a_rule_and_less_than_a_comment(
-    jobs, squeue, tmp_path, comment, words
+    jobs, squeue, tmp_path, monkeypatch, comment, words
 ):
+    monkeypatch.setattr(observed_jobs, "READ_PERIOD_S", 0.0)
     (tmp_path / "bin" / "7").write_text(f"ml|main|{comment}\n")
     squeue("7|7|h[1-2]\n")
     (tmp_path / "policy.yaml").write_text("version: 1\nslurm: [{qps: 3}]\n")

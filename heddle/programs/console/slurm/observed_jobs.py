@@ -23,6 +23,8 @@ from heddle.v1 import heddle_pb2 as pb
 
 MAX_READ = 64
 """Jobs whose pairs are read in a pass, those first that were read longest ago."""
+READ_PERIOD_S = 5.0
+"""Between two readings: passes that hooks wake in between read nothing, as the jobs that start wait for them."""
 MAX_REPLANS = 8
 """Of a job, refused ones among them: one that connects other pairs without an end keeps its last plan."""
 MIN_AGREEMENT_S = 10.0
@@ -55,6 +57,7 @@ class ObservedJobs:
         self._is_admitted = is_admitted
         self._log = log
         self._said: dict[str, tuple[str, bool]] = {}
+        self._read_s = float("-inf")
         self._wanted: dict[str, JobRequest] = {}
         self._former: dict[str, JobRequest] = {}
         self._seen: dict[str, tuple[str, float]] = {}
@@ -79,7 +82,9 @@ class ObservedJobs:
         self._said = {job: said for job, said in self._said.items() if job in assumed}
         unread = self._keep_found(assumed, known)
         current = {job: self._wanted[job].job_id if job in self._wanted else job for job in assumed}
-        due = [job for job, plan in current.items() if plan in known]
+        is_due = now_s - self._read_s >= READ_PERIOD_S
+        due = [job for job, plan in current.items() if is_due and plan in known]
+        self._read_s = now_s if due else self._read_s
         turns = {job: turn for turn, job in enumerate(self._seen)}  # the one that was read last has the last turn
         for job in sorted(due, key=lambda job: turns.get(job, -1))[:MAX_READ]:
             self._read(assumed[job], current[job], now_s, is_observed=current[job] != job or known[job])

@@ -34,7 +34,7 @@ class Controller:
             for n in range(QPS)
         ]
 
-    def report_pairs(self, job, host, pairs):
+    def report_pairs(self, job, host, pairs, sends=""):
         raise AssertionError("the job is not assumed")
 
 
