@@ -195,7 +195,8 @@ CLAIMS = (
     ),
     Claim(
         "path sets of 131,048 flows, 32 paths each: processor time of paths, lists and rates",
-        "path-sets", lambda found: max(float(row["seconds"]) for row in found), at_most=1, unit=" s",
+        "path-sets", lambda found: next(float(row["seconds"]) for row in found if row["paths"] == 32),
+        at_most=1, unit=" s",
     ),
     Claim(
         "flows that spray over 4 planned paths in the lab: goodput of the slowest over its rate, worst of 3 seeds",

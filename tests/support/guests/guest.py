@@ -17,7 +17,7 @@ import socket
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -105,15 +105,18 @@ class Guest:
 
 
 @contextmanager
-def running_guest(lab: Lab, nic: Nic, folder: Path) -> Iterator[Guest]:
-    """Run a guest in place of the only NIC of a lab's host while the context lasts; `folder` gets its files."""
+def running_guest(lab: Lab, nic: Nic, folder: Path, forwarded: Sequence[int] = ()) -> Iterator[Guest]:
+    """Run a guest in place of the only NIC of a lab's host while the context lasts; `folder` gets its files.
+
+    What connects to the `forwarded` TCP ports of this machine's loopback reaches the guest's.
+    """
     console, initramfs = folder / f"{nic.host}.console", folder / f"{nic.host}.initramfs"
     write_initramfs(initramfs)
     own, theirs = socket.socketpair()
     with own, _macvtap(lab, nic, folder) as tap:
         with theirs:
             process = subprocess.Popen(
-                _qemu(nic, initramfs, console, tap, theirs.fileno()), env=entry_of(lab.id).environment,
+                _qemu(nic, initramfs, console, tap, theirs.fileno(), forwarded), env=entry_of(lab.id).environment,
                 pass_fds=(tap, theirs.fileno()), stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         try:
@@ -123,7 +126,8 @@ def running_guest(lab: Lab, nic: Nic, folder: Path) -> Iterator[Guest]:
             process.wait()
 
 
-def _qemu(nic: Nic, initramfs: Path, console: Path, tap: int, channel: int) -> list[str]:
+def _qemu(nic: Nic, initramfs: Path, console: Path, tap: int, channel: int, forwarded: Sequence[int]) -> list[str]:
+    inward = "".join(f",hostfwd=tcp:127.0.0.1:{port}-{GUEST}:{port}" for port in forwarded)
     return [
         *("setpriv", "--pdeathsig", "KILL", "nice", "-n", "10", "qemu-system-x86_64", "-nodefaults", "-no-reboot"),
         *("-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MB), "-display", "none"),
@@ -132,7 +136,8 @@ def _qemu(nic: Nic, initramfs: Path, console: Path, tap: int, channel: int) -> l
         *("-fsdev", "local,id=machine,path=/,security_model=none,readonly=on,multidevs=remap"),
         *("-device", "virtio-9p-pci,fsdev=machine,mount_tag=machine"),
         *("-netdev", f"tap,id=lab,fd={tap}", "-device", f"virtio-net-pci,netdev=lab,mac={mac_text(nic.mac)},romfile="),
-        *("-netdev", f"user,id=own,net={MACHINE}/24,host={MACHINE}", "-device", "virtio-net-pci,netdev=own,romfile="),
+        *("-netdev", f"user,id=own,net={MACHINE}/24,host={MACHINE}{inward}"),
+        *("-device", "virtio-net-pci,netdev=own,romfile="),
         *("-chardev", f"socket,id=serial,fd={channel}", "-device", "virtio-serial-pci"),
         *("-device", "virtserialport,chardev=serial,name=heddle"),
     ]

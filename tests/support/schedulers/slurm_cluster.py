@@ -58,25 +58,31 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 class SlurmCluster:
-    """One slurmctld and its nodes h1, h2, …; `topology` is its topology.conf, `environment` that of its commands."""
+    """One slurmctld and its nodes h1, h2, …; `topology` is its topology.conf, `environment` that of its commands.
 
-    def __init__(self, folder: Path, nodes: int, slurmds: int, topology: str, extra: str) -> None:
+    `ports` are the TCP ports of the nodes' slurmd.
+    """
+
+    def __init__(
+        self, folder: Path, nodes: int, slurmds: int, topology: str, extra: str, *, elsewhere: bool = False
+    ) -> None:
         self.folder = folder
         self.conf = folder / "slurm.conf"
         self.topology = folder / "topology.conf"
         self.nodes = [f"h{number}" for number in range(1, nodes + 1)]
         path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
         self.environment = {**os.environ, "SLURM_CONF": str(self.conf), "PATH": path}
-        self._slurmds = slurmds
+        self._slurmds = 0 if elsewhere else slurmds
         self._processes: list[subprocess.Popen[bytes]] = []
         for name in ("munge", "state", "spool", "run", "log", *(f"spool/{node}" for node in self.nodes)):
             (folder / name).mkdir()
         (folder / "munge/key").write_bytes(secrets.token_bytes(128))
         (folder / "munge/key").chmod(0o600)
         port, *ports = free_ports(1 + (slurmds or 1))  # where no slurmd runs, all nodes have a port without a listener
+        self.ports = ports
         listed = f"Port=[{','.join(map(str, ports))}]" if slurmds else f"Port={ports[0]}"
         values = {"folder": folder, "host": socket.gethostname(), "port": port, "ports": listed, "nodes": nodes}
-        timeout_s = 3 if nodes <= 16 else 60
+        timeout_s = 60 if nodes > 16 or elsewhere else 3
         self.conf.write_text(CONF.format(**values, timeout_s=timeout_s, name="h", extra=extra))
         self.topology.write_text(topology)
 
@@ -155,10 +161,16 @@ class SlurmCluster:
 
 @contextmanager
 def slurm_cluster(
-    folder: Path, topology: str, *, nodes: int = 16, slurmds: int = 0, extra: Sequence[str] = ()
+    folder: Path,
+    topology: str,
+    *,
+    nodes: int = 16,
+    slurmds: int = 0,
+    extra: Sequence[str] = (),
+    elsewhere: bool = False,
 ) -> Iterator[SlurmCluster]:
-    """Run a cluster whose first `slurmds` nodes are up (all or none)."""
-    cluster = SlurmCluster(folder, nodes, slurmds, topology, "\n".join(extra))
+    """Run a cluster whose first `slurmds` nodes are up (all or none); with `elsewhere` the caller starts them."""
+    cluster = SlurmCluster(folder, nodes, slurmds, topology, "\n".join(extra), elsewhere=elsewhere)
     try:
         cluster.start()
         yield cluster

@@ -141,7 +141,7 @@ def test_a_planner_that_fails_leaves_paths_as_they_are() -> None:
 
 
 def test_paths_stay_while_the_next_change_is_expected_too_soon() -> None:
-    driver = drifted(follow_ms=5_000)
+    driver = drifted(follow_ms=1_667)
     assert moves(driver) == 0
     assert verdict(driver).startswith("stays: another change is expected before 62.4 s")
     assert driver.state.certificate.below_goal == pytest.approx(0.437, abs=0.001)

@@ -1,5 +1,6 @@
 """Running jobs over several planes: what a failure in one costs, and what returns with it."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from heddle.controller.planner.session.state import Store
 from heddle.controller.runtime.planning.wire import columns_of, job_of
 from tests.support.fabrics.planner_cases import custom, fabric_of
 from tests.support.fabrics.planner_cases import job_of as request_of
-from tests.support.fabrics.service import Service
+from tests.support.fabrics.service import Service, any_flows
 
 GBPS = 10**9
 RING = {"kind": "RING_ALL_REDUCE", "bytes": 10**6}
@@ -90,6 +91,24 @@ def test_a_session_places_flows_one_by_one_in_planes_that_are_alike(shape, more)
         lower, upper = (PortRef(*end.rsplit(":", 1)) for end in more.split(">"))
         cable = replace(fabric.cables[0], lower=lower, upper=upper)
         assert not Store(topology_of(replace(fabric, cables=(*fabric.cables, cable)))).regular
+
+
+def test_jobs_that_come_and_go_fill_no_link_of_three_tiers_twice_in_any_plane():
+    service = Service(fabric_of(kind="clos3", pods=4, aggs_per_pod=4, spines=16, leaves=4, hosts_per_leaf=4, planes=2))
+    draw, free, running = random.Random(7), list(service.fabric.ports_of), []
+    draw.shuffle(free)
+    for number in range(40):
+        if len(free) < 8 or (running and draw.random() < 0.2):
+            gone = running.pop(draw.randrange(len(running)))
+            service.leave(gone.job_id, any_flows(64))
+            free += gone.ranks
+        else:
+            ranks, free = free[:8], free[8:]
+            shift = draw.randint(1, 7)
+            pairs = [(a, (a + shift) % 8) for a in range(8)]
+            running.append(replace(request_of(service.fabric, custom(*pairs), ranks=ranks), job_id=f"job{number}"))
+            service.arrive(running[-1], any_flows(64))
+        assert service.fullest() <= 1
 
 
 def test_demands_cross_to_the_controller_and_back():
