@@ -229,11 +229,19 @@ def failed_of(names: Sequence[str], fabric: Fabric) -> tuple[Health, list[Proble
         elif name in nic_of_link:
             nics.add(nic_of_link[name])
         else:
-            known: Iterable[str] = fabric.cable_by_link if ">" in name else fabric.switch_by_id
-            guess = did_you_mean(name, known) if len(found) < 20 else ""
+            guess = _link_meant(name, fabric) if len(found) < 20 else ""
             found.append(Problem(f"failed[{index}]", f"no link or switch named {shown(name)}{guess}"))
     health = Health(down_cables=frozenset(cables), down_switches=frozenset(switches), down_nics=frozenset(nics))
     return health, found
+
+
+def _link_meant(name: str, fabric: Fabric) -> str:
+    """Return which link or switch a name may mean: of a NIC, or of its ports, their links."""
+    links = " or ".join(nic.up_link for nic in fabric.ports_by_rank.get(name, ()))
+    if links:
+        return f"; to name a NIC or its port, name its link: {links}"
+    known: Iterable[str] = fabric.cable_by_link if ">" in name else fabric.switch_by_id
+    return did_you_mean(name, known)
 
 
 def _twice(key: str, jobs: Sequence[JobShape | JobRequest]) -> list[Problem]:

@@ -22,7 +22,8 @@ def paths_of_flow(state: State, job: Job, flow: FlowPlan, reports: Reports) -> t
     topology, entries = topology_of(state.fabric), len(flow.entries)
     denied = frozenset(_denied_sids(state.fabric, flow, reports))
     used = [
-        f"{path.weight} of {entries}: {' '.join(path.links[1:-1])}, {_selector(state.fabric, flow, path, denied)}"
+        f"carries {path.weight} of {entries} packets: {' '.join(path.links[1:-1])}, "
+        + _selector(state.fabric, flow, path, denied)
         for path in path_set(state.fabric, topology, flow).paths
     ]
     beside = replace(flow, entries=tuple(_left_out(job, flow)))

@@ -13,6 +13,7 @@ from heddle.controller.model.admission import quoted
 from heddle.controller.model.error import NotFoundError
 from heddle.controller.model.observed import NO_REPORTS, Reports
 from heddle.controller.model.plan import FlowPlan
+from heddle.controller.planner.ground.expand import LEAST_BPS
 from heddle.controller.views.flow_paths import paths_of_flow, set_links
 from heddle.controller.views.path_errors import refused_flow
 from heddle.controller.views.switch_faults import faults_on
@@ -82,12 +83,15 @@ def _find(state: State, flow_id: str) -> tuple[Job, FlowPlan]:
 
 def _text(state: State, job: Job, flow: FlowPlan, found: Explanation) -> str:
     nics = state.fabric.nic_by_id
-    sprayed = f"Its NIC sprays it over {len(set(flow.entries))} paths, by a list. " if flow.entries else ""
+    port = nics[flow.src_nic]
+    how = f"Its NIC sprays it over {len(set(flow.entries))} paths, by a list. " if flow.entries else ""
+    if port.of and flow.demand_bps <= LEAST_BPS:
+        how = f"Nothing is left for it in plane {port.plane}: its parts in other planes carry the data. "
     return (
         f"{flow.flow_id}: {flow.src_nic} ({ip_text(nics[flow.src_nic].ip)}) to {flow.dst_nic} "
         f"({ip_text(nics[flow.dst_nic].ip)}), UDP source port {flow.udp_source_port}: {found.selector}. "
         f"Job {job.request.job_id}, generation {job.generation} ({job.reason}), {job.state}. "
-        f"{sprayed}{' '.join((found.verdict, *faults_on(state, flow.links), *_bad_cables(state, flow)))}"
+        f"{how}{' '.join((found.verdict, *faults_on(state, flow.links), *_bad_cables(state, flow)))}"
     )
 
 

@@ -7,6 +7,7 @@ from heddle.controller.model.error import NoAdmissiblePlanError, NotFoundError
 from heddle.controller.model.event import Drain
 from heddle.controller.model.plan import JobPlan
 from heddle.controller.views.link_states import link_states
+from heddle.controller.views.view import explain
 from tests.support.fabrics.planner_cases import fabric_of
 from tests.support.fabrics.planner_cases import job_of as request_of
 from tests.unit.brain.driver import Driver, submitted
@@ -41,6 +42,14 @@ def test_flows_leave_a_port_for_the_other_plane_until_it_is_returned(driver, tar
     assert marked["h1-n0/p0>p0-leaf1:3"] == (True, False)
     driver.feed(Drain(reply=3, target=PORT.id, undrain=True))
     assert rates(driver) == before
+
+
+def test_the_part_in_a_plane_with_nothing_left_is_explained_as_such(driver):
+    idle = "Nothing is left for it in plane 1: its parts in other planes carry the data."
+    driver.feed(Drain(reply=2, target=PORT.id))
+    (job,) = driver.state.jobs.values()
+    texts = {flow.src_nic: explain(driver.state, flow.flow_id).text for flow in job.flows.flows}
+    assert {nic for nic, text in texts.items() if idle in text} == {"h1-n0/p1", "h3-n0/p1"}
 
 
 def test_a_nic_with_several_ports_names_them(driver):

@@ -27,7 +27,7 @@ def test_every_path_is_a_line_with_its_part_of_the_list_and_its_source_port():
     found = explain(driver.state, flow.flow_id)
     wanted = path_set(FABRIC, topology_of(FABRIC), flow).paths
     assert found.paths == tuple(
-        f"1 of 4: {' '.join(path.links[1:-1])}, source port {path.udp_source_port}" for path in wanted
+        f"carries 1 of 4 packets: {' '.join(path.links[1:-1])}, source port {path.udp_source_port}" for path in wanted
     )
     assert "Its NIC sprays it over 4 paths, by a list." in found.text
 

@@ -218,5 +218,17 @@ def test_an_unknown_failed_link_or_switch_is_refused(name):
     assert line.startswith(f"fabric.yaml: failed[0]: no link or switch named '{name}'")
 
 
+@pytest.mark.parametrize(
+    ("name", "links"),
+    [
+        ("h1-n0", "h1-n0/p0>p0-leaf1:3 or h1-n0/p1>p1-leaf1:3"),
+        ("h1-n0/p1", "h1-n0/p1>p1-leaf1:3"),
+    ],
+)
+def test_a_nic_or_port_that_failed_is_named_by_its_link(name, links):
+    (line,) = refused(GENERATE.replace("spines", "planes: 2, spines", 1) + f"failed: ['{name}']\n")
+    assert line.endswith(f"'{name}'; to name a NIC or its port, name its link: {links}")
+
+
 def test_a_fabric_whose_hosts_are_cut_off_is_sound():
     assert fabric(GENERATE + "failed: [spine1, spine2]\n").failed.down_switches == {"spine1", "spine2"}

@@ -68,12 +68,14 @@ def topology(
 
 
 def drain(
-    target: Annotated[str, typer.Argument(metavar="LINK|SWITCH", help="leaf1:1>spine1:1, or spine2")],
+    target: Annotated[str, typer.Argument(metavar="LINK|SWITCH|NIC", help="leaf1:1>spine1:1, spine2, or h1-n0")],
     undrain: Annotated[bool, typer.Option("--undrain", help="Return it to use.")] = False,
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Take a link (both directions) or a switch out of use without loss, for maintenance; --undrain returns it.
+    """Take a link (both directions), a switch or a NIC out of use without loss, for maintenance; --undrain returns it.
+
+    Of a NIC with several ports, name one: h1-n0/p0; its flows go on in other planes.
 
     Flows leave it first, then the rules. It is drained once this command ends with status 0. A drain that would leave a
     flow without a path is refused, and names the flow.
