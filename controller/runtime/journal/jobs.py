@@ -27,7 +27,7 @@ from heddle.controller.planner.ground.jit import Ints
 from heddle.controller.planner.ground.path_sets import PathSets
 from heddle.controller.planner.ground.turns import Turns
 from heddle.controller.runtime.journal import values
-from heddle.controller.runtime.planning.wire import JobColumns, PathColumns, columns_of, job_of
+from heddle.controller.runtime.planning.wire import JobColumns, OtherPartsError, PathColumns, columns_of, job_of
 
 _LENGTH = struct.Struct(">I")
 _NARROW = (np.int8, np.int16, np.int32, np.int64)
@@ -130,10 +130,12 @@ def decode(topology: Topology, content: bytes, renumbered: Ints | None) -> Job:
         flows = job_of(topology, request, columns, None)
     except InputError:
         raise ForeignFabricError(f"job {request.job_id} has flows by {_RAILS}") from None
+    except OtherPartsError:
+        if columns.demands is None and topology.ports_of_rank is None:
+            raise
+        raise ForeignFabricError(f"job {request.job_id} has flows split among a number of planes") from None
     if _ends(request, flows) != head.ends:
         raise ForeignFabricError(f"job {request.job_id} has flows by {_RAILS}")
-    if len(flows.flows) != len(arrays["rates"]):
-        raise ValueError(f"job {request.job_id} has {len(flows.flows)} flows, and {len(arrays['rates'])} rates")
     return Job(
         request=request, number=head.number, generation=head.generation, state=head.state, reason=head.reason,
         lease_expires_unix_ms=0, lease_ms=head.lease_ms, effort=head.effort, stranded=head.stranded,

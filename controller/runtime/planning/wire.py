@@ -159,8 +159,15 @@ def _rates_of(job: JobFlows) -> tuple[Ints, Turns | None]:
     return rates, Turns(slot=slot, slots=slots, slot_ns=slot_ns)
 
 
+class OtherPartsError(ValueError):
+    """A fabric divides the flows of a job into another number of queue pairs than the job was planned with."""
+
+
 def job_of(topology: Topology, request: JobRequest, columns: JobColumns, known: JobFlows | None) -> JobFlows:
-    """Build a job's flows from its columns and, where those lack paths or rates, from what is known."""
+    """Build a job's flows from its columns and, where those lack paths or rates, from what is known.
+
+    Raises OtherPartsError.
+    """
     table = known.flows if known is not None else None
     if columns.paths is None and not _splits_anew(table, columns):
         assert known is not None
@@ -170,6 +177,8 @@ def job_of(topology: Topology, request: JobRequest, columns: JobColumns, known: 
     else:
         assert columns.rates is not None
         flows = table.flows if isinstance(table, FlowTable) else expand(topology, (request,))
+        if len(flows) != len(columns.rates):
+            raise OtherPartsError(f"job {request.job_id} has {len(flows)} flows, and {len(columns.rates)} rates")
         flows = flows if columns.demands is None else with_demands(flows, columns.demands)
         if columns.paths is not None:
             paths, sets = Paths(flows=flows, **columns.paths._asdict()), columns.sets

@@ -11,6 +11,7 @@ from heddle.controller.runtime.journal.foresight import PLACE, Fate, JobFate, fo
 from heddle.controller.runtime.journal.restart import continued
 from tests.support.fabrics.grown_files import LEAF_MORE, PARALLEL, SLOWER, SPINE_MORE, SPINES_BEYOND, YARD
 from tests.unit.journal.test_another_fabric import NOW_MS, fabric_of, kept, started
+from tests.unit.journal.test_jobs_over_planes import PLANES
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,19 @@ def test_texts_say_how_many_flows_or_what_is_gone_or_slower():
     assert beyond.flows
     (gone,) = foreseen(running_of(state), fabric_of(YARD.replace("spines: 2", "spines: 1"))).jobs
     assert gone.text == "job mesh has paths over a cable that is gone"
+
+
+@pytest.mark.parametrize("planes", [1, 3])
+def test_a_job_over_two_planes_is_cut_off_by_a_file_with_more_or_fewer(planes):
+    ports = "ports: [" + ", ".join(f'{{port: "p{plane}-leafL:3", gbps: 100}}' for plane in range(planes)) + "]"
+    nics = [
+        f"  - {{id: h{n}, nics: [{{id: h{n}-n0, ip: 10.1.0.{4 * n}, {ports.replace('L', str(n))}}}]}}" for n in (1, 2)
+    ]
+    after = "\n".join((f"{PLANES.replace('planes: 2', 'planes: 3')}hosts:", *nics, ""))
+    found = foreseen(running_of(started(PLANES, kept(PLANES))), fabric_of(after))
+    (job,) = found.jobs
+    assert (job.fate, job.text) == (Fate.CUT_OFF, "job mesh has flows split among a number of planes that is gone")
+    assert "mesh has flows split among a number of planes" in found.refusal
 
 
 def test_the_rules_that_change_are_those_of_the_layout_that_is_kept():
