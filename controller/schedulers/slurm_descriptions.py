@@ -84,14 +84,18 @@ def _collective(text: str, where: str) -> Collective:
         "qps": "1",
         "algorithm": Algorithm.CONTRACT.name,
     }
+    named: set[str] = set()
     for word in text.split():
         key, _, value = word.partition("=")
         if key not in _KEYS:
             raise InputError(f"{where}: {word[:60]!r} is none of {', '.join(f'{each}=' for each in _KEYS)}")
+        if key in named:
+            raise InputError(f"{where}: {key}= stands there twice")
+        named.add(key)
         values[key] = value
     kind, size, qps, algorithm = values.values()
     if kind not in OFFERED_KINDS:
-        guess = did_you_mean(kind[:60], OFFERED_KINDS) or f"; one of {', '.join(OFFERED_KINDS)}"
+        guess = did_you_mean(kind[:60].upper(), OFFERED_KINDS) or f"; one of {', '.join(OFFERED_KINDS)}"
         raise InputError(f"{where}: collective={kind[:60]!r} is no collective over all ranks{guess}")
     if not _NUMBER.fullmatch(size) or len(size) > MAX_BYTES_DIGITS:
         raise InputError(f"{where}: bytes={size[:60]!r} is no number of bytes")

@@ -186,11 +186,18 @@ class Playground:
         self.client.await_link(cable.up_link, up=up)
 
     def _cable(self, link: str) -> Cable | Nic:
-        cables, nics = self.lab.fabric.cable_by_link, self.lab.fabric.nic_by_id
-        if link in nics and nics[link].of:
-            return nics[link]
-        if link in nics:
-            raise NotFoundError(f"{link} is a NIC; a lab cuts cables between switches, such as {next(iter(cables))}")
+        fabric = self.lab.fabric
+        cables = fabric.cable_by_link
+        of_nic = {end: nic for nic in fabric.nics for end in (nic.id, nic.up_link, nic.down_link)}.get(link)
+        if of_nic is not None and of_nic.of:
+            return of_nic
+        if of_nic is not None:
+            raise NotFoundError(
+                f"{of_nic.id} is a NIC; a lab cuts cables between switches, such as {next(iter(cables))}"
+            )
+        if link in fabric.ports_of:
+            ports = " or ".join(nic.id for nic in fabric.ports_of[link])
+            raise NotFoundError(f"{link} is a NIC with several ports: name one of them, {ports}")
         if link not in cables:
             near = did_you_mean(link, cables)
             raise NotFoundError(f"no link {link!r} in this lab{near or '; `heddle topology` lists them'}")

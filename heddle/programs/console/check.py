@@ -127,6 +127,7 @@ def _check_jobs(finding: Finding, document: Document, fabric: Fabric | None) -> 
         return
     if any(one.paths_per_flow > 1 for job in jobs for one in job.collectives):
         finding.problems = tuple(_refused_sets(finding.file, fabric, jobs))
+    finding.problems += tuple(_apart(finding.file, fabric, jobs))
     finding.counts = {"jobs": len(jobs), "flow_plans": sum(flow_plans(job, fabric) for job in jobs)}
 
 
@@ -138,6 +139,21 @@ def _refused_sets(file: str, fabric: Fabric, jobs: Sequence[JobRequest]) -> Iter
     topology = topology_of(fabric)
     for number, job in enumerate(jobs):
         yield from (f"{file}: jobs[{number}].{why}" for why in refused_sets(topology, job))
+
+
+def _apart(file: str, fabric: Fabric, jobs: Sequence[JobRequest]) -> Iterator[str]:
+    """Yield a line for each job of which two ranks that communicate have no port in one plane."""
+    ports = fabric.ports_by_rank
+    for job in jobs:
+        planes = {frozenset(port.plane for port in ports[rank]) for rank in job.ranks}
+        if planes and not frozenset.intersection(*planes):
+            from heddle.controller.planner.ground.clos import topology_of
+            from heddle.controller.planner.ground.expand import expand
+
+            try:
+                expand(topology_of(fabric), (job,))
+            except InputError as error:
+                yield f"{file}: {error}"
 
 
 def _fabric_for(index: int, fabrics: dict[int, Fabric]) -> Fabric | None:
@@ -171,8 +187,9 @@ def _lines(finding: Finding) -> list[str]:
         what = f"{len(planes):,} NICs are in another plane than the rest, the first is {planes[0].nic}"
         lines.append(f"{finding.file}: the fabric has several planes: {what}; {planes[0].why}")
     others = [one for one in finding.cut_off if not one.other_plane]
+    where = " in a plane" if "planes" in finding.counts else ""
     lines += [
-        f"{finding.file}: host {one.host} is cut off: NIC {one.nic} does not reach all others, {one.why}"
+        f"{finding.file}: host {one.host} is cut off{where}: NIC {one.nic} does not reach all others, {one.why}"
         for one in others[:MAX_LINES]
     ]
     if len(others) > MAX_LINES:

@@ -14,6 +14,7 @@ from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.plan import FlowPlan, SetPath
 from heddle.controller.model.srv6 import sids_of
 from heddle.controller.planner.ground.clos import topology_of
+from heddle.controller.planner.ground.expand import LEAST_BPS
 from heddle.controller.planner.ground.flow_table import FlowTable
 from heddle.controller.planner.spread.explicit import path_set
 from heddle.controller.simulators.htsim import SprayedFlow, matrix_lines, path_lines
@@ -21,7 +22,10 @@ from heddle.library.solving import Kept, solved
 
 
 class _Entries(NamedTuple):
-    """A flow, its bytes per iteration, and the path of each entry; other flows of its collective have `denied` ones."""
+    """A flow, its bytes per iteration, and the path of each entry; other flows of its collective have `denied` ones.
+
+    A part in a plane with nothing left has denied ones alone.
+    """
 
     flow: FlowPlan
     size_bytes: int
@@ -42,7 +46,9 @@ def export_ev(fabric_path: Path, jobs_path: Path, form: str, folder: Path | None
     plan = solved(fabric, load_jobs(jobs_path, fabric), Kept((), {}), compare=False).plan
     flows = [each for job in plan.jobs for each in _lists(fabric, job.flows.flows)]
     if not any(each.flow.entries for each in flows):
-        raise InputError(f"{one_line(str(jobs_path))}: no flow is sprayed: set paths_per_flow of a collective")
+        raise InputError(
+            f"{one_line(str(jobs_path))}: no flow is sprayed: set paths_per_flow of a collective or of NICs"
+        )
     files = writers[form](fabric, flows)
     if folder is None:
         out.writelines(files.values())
@@ -65,13 +71,18 @@ def _lists(fabric: Fabric, flows: Any) -> Iterator[_Entries]:
         known.setdefault(flow.collective, {}).update(dict.fromkeys(flow.entries))
     for row, flow in enumerate(flows):
         size_bytes = round(float(flows.flows.size_bytes[row]))
+        nothing_left = topology.ports_of_rank is not None and flows.flows.demand_bps[row] <= LEAST_BPS
         if not flow.entries:
-            yield _Entries(flow, size_bytes, (SetPath(flow.links, 1, flow.udp_source_port),), ())
+            alone = (SetPath(flow.links, 1, flow.udp_source_port),)
+            yield _Entries(flow, size_bytes, () if nothing_left else alone, alone if nothing_left else ())
             continue
         paths, order = path_set(fabric, topology, flow)
         beside = tuple(each for each in known[flow.collective] if each not in flow.entries)
         denied = path_set(fabric, topology, replace(flow, entries=beside)).paths if beside else ()
-        yield _Entries(flow, size_bytes, tuple(paths[each] for each in order), denied)
+        if nothing_left:
+            yield _Entries(flow, size_bytes, (), (*paths, *denied))
+        else:
+            yield _Entries(flow, size_bytes, tuple(paths[each] for each in order), denied)
 
 
 def _json(fabric: Fabric, flows: list[_Entries]) -> dict[str, str]:
@@ -110,6 +121,7 @@ def _htsim(fabric: Fabric, flows: list[_Entries]) -> dict[str, str]:
     sprayed = [
         SprayedFlow(flow.src_nic, flow.dst_nic, size_bytes, [path.links for path in paths])
         for flow, size_bytes, paths, _ in flows
+        if paths
     ]
     return {
         "paths.txt": "".join(f"{line}\n" for line in path_lines(fabric, sprayed)),

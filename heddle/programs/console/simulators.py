@@ -5,14 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
+import numpy as np
+
 from heddle.controller.config.load import check_requests, load_fabric, load_jobs
 from heddle.controller.config.text.complaint import one_line
 from heddle.controller.config.write import request_document
 from heddle.controller.model.error import InputError
 from heddle.controller.model.fabric import Fabric
 from heddle.controller.model.job import JobRequest
-from heddle.controller.planner.ground.clos import topology_of
-from heddle.controller.planner.ground.expand import expand
+from heddle.controller.planner.ground.clos import Live, Topology, topology_of
+from heddle.controller.planner.ground.expand import Flows, expand
+from heddle.controller.planner.refusal import dead_nic, no_path
 from heddle.controller.simulators import hpcc
 from heddle.controller.simulators.chakra import read_nodes, written
 from heddle.controller.simulators.workload import traces_of, workload_of
@@ -37,8 +40,10 @@ def export_ns3(fabric_path: Path, jobs_path: Path | None, folder: Path, *, delay
 
 
 def _flows(fabric: Fabric, jobs: tuple[JobRequest, ...]) -> list[hpcc.SizedFlow]:
-    """Return the queue pairs of all jobs' first phases; raises InputError for one without bytes."""
-    flows = expand(topology_of(fabric), jobs)
+    """Return the queue pairs of all jobs' first phases; raises InputError for one without bytes, or without a path."""
+    topology = topology_of(fabric)
+    live = Live.of(topology, fabric.failed)
+    flows = _with_a_path(topology, live, [job.job_id for job in jobs], expand(topology, jobs, live=live))
     first: dict[int, int] = {}
     for job, phase in zip(flows.job.tolist(), flows.phase.tolist(), strict=True):
         first[job] = min(first.get(job, phase), phase)
@@ -51,6 +56,21 @@ def _flows(fabric: Fabric, jobs: tuple[JobRequest, ...]) -> list[hpcc.SizedFlow]
             raise InputError(f"job {jobs[job].job_id}: a collective has no bytes; a simulator needs the size of a flow")
         found.append(hpcc.SizedFlow(src_nic, dst_nic, max(1, round(size_bytes))))
     return found
+
+
+def _with_a_path(topology: Topology, live: Live, job_ids: list[str], flows: Flows) -> Flows:
+    """Return the flows but for parts in planes where no path is left; raises InputError for a flow without any."""
+    port_in_use = live.links[topology.first_nic_link :][: topology.nics]
+    pathless = ~(port_in_use[flows.src_nic] & port_in_use[flows.dst_nic])
+    if live.reach is not None:
+        here, there = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
+        pathless |= (here != there) & ~live.reach[here, there]
+    why = dead_nic(topology, live, job_ids, flows) or no_path(
+        topology, live, job_ids, flows, np.where(pathless, -1, 0)[:, None]
+    )
+    if why:
+        raise InputError(why)
+    return flows.rows(~pathless)
 
 
 def export_chakra(fabric_path: Path, jobs_path: Path, folder: Path, out: TextIO) -> None:

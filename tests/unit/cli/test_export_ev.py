@@ -81,3 +81,23 @@ def test_parallel_cables_have_no_path_numbers(tmp_path) -> None:
     shape = SMALL.replace("spines: 4", "spines: 2, links_per_spine: 2")
     with pytest.raises(InputError, match="parallel cables"):
         export_ev(*files(tmp_path, shape, 8), "htsim", tmp_path / "out", sys.stdout)
+
+
+DEAD = '["h5-n0/p1>p1-leaf2:5"]'
+"""A port of the NIC that the first flow ends at."""
+
+
+def test_json_denies_the_paths_of_a_part_in_a_plane_with_nothing_left(tmp_path, capsys) -> None:
+    planes = SMALL.replace("spines", "planes: 2, spines", 1)
+    export_ev(*files(tmp_path, planes, 8, failed=DEAD), "json", None, sys.stdout)
+    parts = json.loads(capsys.readouterr().out)["nics"]["h1-n0"]
+    assert [part["destination"] for part in parts] == ["h5-n0/p0", "h5-n0/p1"]
+    assert [{entry["state"] for entry in part["entries"]} for part in parts] == [{"ACTIVE"}, {"DENIED"}]
+
+
+def test_htsim_gets_no_part_in_a_plane_with_nothing_left(tmp_path, capsys) -> None:
+    planes = SMALL.replace("spines", "planes: 2, spines", 1)
+    export_ev(*files(tmp_path, planes, 8, failed=DEAD), "htsim", tmp_path / "out", sys.stdout)
+    matrix = (tmp_path / "out" / "flows.cm").read_text().splitlines()
+    assert matrix[1:3] == ["Connections 14", "0->8 id 1 start 0 size 2000000"]
+    assert len((tmp_path / "out" / "paths.txt").read_text().splitlines()) == 14

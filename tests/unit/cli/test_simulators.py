@@ -59,6 +59,28 @@ def test_flows_of_ns3_are_the_queue_pairs_of_the_first_phase(files, capsys) -> N
     assert sorted(flow[3] for flow in flows if flow[:2] == ["0", "1"]) == ["100", "101"]
 
 
+def test_flows_of_ns3_avoid_a_plane_that_failures_have_taken(files, capsys) -> None:
+    fabric, jobs, folder = files
+    sizes = "generate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1, gbps: 100, planes: 2}"
+    fabric.write_text(f'{sizes}\nfailed: ["h1-n0/p1>p1-leaf1:3"]\n')
+    export_ns3(fabric, jobs, folder, delay_ns=1000, out=sys.stdout)
+    assert (folder / "names.txt").read_text().splitlines()[:2] == ["0 h1-n0/p0", "1 h1-n0/p1"]
+    flows = [line.split() for line in (folder / "flow.txt").read_text().splitlines()[1:]]
+    assert [(flow[0], flow[1], flow[4]) for flow in flows] == 2 * [("0", "2", "1000")] + 2 * [("2", "0", "1000")]
+
+
+@pytest.mark.parametrize(
+    ("failed", "why"),
+    [('"h1-n0>leaf1:3"', "out of use is NIC h1-n0"), ('"leaf1:1>spine1:1", "leaf1:2>spine2:1"', "no live path joins")],
+)
+def test_a_flow_without_a_path_is_not_written_for_ns3(files, failed, why) -> None:
+    fabric, jobs, folder = files
+    fabric.write_text(f"generate: {{kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1}}\nfailed: [{failed}]\n")
+    with pytest.raises(InputError, match=why):
+        export_ns3(fabric, jobs, folder, delay_ns=1000, out=sys.stdout)
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize("text", [FABRIC, FABRIC.replace("}", ", planes: 2}").replace("leaf1:1>", "p0-leaf1:1>p0-")])
 def test_traces_of_a_job_lead_back_to_it(files, capsys, text) -> None:
     fabric, jobs, folder = files

@@ -94,6 +94,24 @@ def test_hosts_cut_off_end_in_3(write):
     ]
 
 
+def test_a_port_cut_off_in_one_plane_says_that_its_host_is_not_in_others(write):
+    text = GENERATE.replace("spines", "planes: 2, spines", 1) + 'failed: ["h1-n0/p1>p1-leaf1:3"]\n'
+    status, lines = check(write("fabric.yaml", text))
+    assert (status, len(lines)) == (3, 2)
+    assert lines[1].startswith("fabric.yaml: host h1 is cut off in a plane: NIC h1-n0/p1 does not reach all others,")
+
+
+def test_ranks_without_a_plane_in_common_are_a_problem_of_their_job(write):
+    fabric = write("fabric.yaml", GENERATE.replace("spines", "planes: 2, spines", 1))
+    ranks = "ranks: [h1-n0/p0, h3-n0/p1]"
+    jobs = f"jobs: [{{job_id: a, {ranks}, collectives: [{{kind: ALL_TO_ALL, bytes: 1}}]}}]\n"
+    status, lines = check(fabric, write("jobs.yaml", jobs))
+    assert status == 2
+    assert lines[1] == (
+        "jobs.yaml: job a: h1-n0/p0 and h3-n0/p1 have no port in one plane; give the job ranks of one plane"
+    )
+
+
 def test_malformed_weighs_more_than_cut_off(write):
     cut, bad = write("cut.yaml", GENERATE + "failed: [leaf2]\n"), write("bad.yaml", "x: 1")
     assert check(cut, bad)[0] == 2

@@ -47,6 +47,8 @@ def test_a_comment_may_name_an_algorithm():
     ("words", "line"),
     [
         ("collective=ALL_TO_AL", "collective='ALL_TO_AL' is no collective over all ranks, did you mean ALL_TO_ALL?"),
+        ("collective=all_to_all", "collective='all_to_all' is no collective over all ranks, did you mean ALL_TO_ALL?"),
+        ("qps=2 bytes=4 qps=4", "qps= stands there twice"),
         ("collective=SEND_RECV", "is no collective over all ranks"),
         ("bytes=0", "bytes='0' is no number of bytes"),
         ("bytes=" + "9" * 19, "is no number of bytes"),

@@ -69,6 +69,18 @@ def test_the_cable_of_a_port_is_cut_and_healed_by_its_id(planes):
     assert planes.done == [("h1-n0/p0", False), (link, False, "known"), ("h1-n0/p0", True), (link, True, "known")]
 
 
+@pytest.mark.parametrize("link", ["h1-n0/p0>p0-leaf1:3", "p0-leaf1:3>h1-n0/p0"])
+def test_the_cable_of_a_port_is_cut_by_either_of_its_links(planes, link):
+    assert planes.cut(link)[0].id == "h1-n0/p0"
+
+
+def test_a_nic_with_several_ports_is_no_cable(planes):
+    with pytest.raises(
+        HeddleError, match=r"^h1-n0 is a NIC with several ports: name one of them, h1-n0/p0 or h1-n0/p1$"
+    ):
+        planes.cut("h1-n0")
+
+
 def test_a_workload_of_nics_with_one_port_is_refused_over_planes(planes):
     with pytest.raises(HeddleError, match=r"^hog needs NICs of one port; over planes run permutation, ring,"):
         planes.run(traffic_request("hog", True, 5, None, 1), print)

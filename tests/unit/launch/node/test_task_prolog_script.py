@@ -63,6 +63,20 @@ def test_a_task_that_is_announced_gets_its_variables(printed, tmp_path, before):
     agent.close()
 
 
+@pytest.mark.parametrize("switch", ["-MNotInstalled", "-d"])
+def test_a_user_whose_perl_has_other_switches_gets_the_variables(printed, tmp_path, switch):
+    agent = Agent(tmp_path, b"known")
+    assert printed(agent, {"PERL5OPT": switch}).startswith("export ")
+    agent.close()
+
+
+def test_a_node_without_that_perl_cancels_no_task(tmp_path):
+    script = tmp_path / "prolog"
+    script.write_text(task_prolog_script("/run/none", "/run/none.so", "/none/perl"))
+    script.chmod(0o755)
+    assert subprocess.run([script], capture_output=True, timeout=TIMEOUT_S, check=True).stdout == b""
+
+
 def test_a_locale_that_the_node_lacks_is_no_line_of_the_task(printed, tmp_path):
     agent = Agent(tmp_path, b"known")
     assert printed(agent, {"LC_ALL": "xx_YY.UTF-8"}).startswith("export ")

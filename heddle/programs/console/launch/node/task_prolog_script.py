@@ -13,10 +13,13 @@ from heddle.programs.console.slurm.hook_script import PERL
 
 _PERL = """\
 #!/bin/sh
-exec {perl} -x "$0" 2>/dev/null
+unset PERL5OPT
+{perl} -x "$0" 2>/dev/null
+exit 0
 #!perl
 # Announce the task to the agent of this node, and print what gives it its ports. Slurm cancels a task whose prolog
-# fails. Perl warns of a locale that the node lacks, which is not for the task to show.
+# fails: so the shell ends with 0 where the environment, which is the user's, keeps Perl from starting. Perl warns of a
+# locale that the node lacks, which is not for the task to show.
 $SIG{{PIPE}} = 'IGNORE';
 $path = pack('H*', '{path}');
 $library = pack('H*', '{library}');
