@@ -71,7 +71,7 @@ def _inside(vni):
         _sent(vni, IP(src=a, dst=STORAGE) / UDP(sport=800, dport=2049) / BODY),
         _sent(vni, IP(src=a, dst="10.99.3.3") / UDP(sport=3, dport=3) / BODY),
         _sent(vni, IP(src=a, dst="10.0.0.1") / ICMP(id=5) / BODY),
-        _sent(vni, IP(src=a, dst=WORLD) / GRE() / IP() / BODY),
+        _sent(vni, IP(src=a, dst=WORLD) / GRE() / IP(src=a, dst=WORLD) / BODY),
         _sent(vni, ARP(psrc=a, pdst="10.0.0.1", hwsrc=mac_text(MACS[vni] + 0x10))),
         _sent(vni, IPv6(src="fd00::10", dst="fd00::12") / UDP(sport=1, dport=5002) / BODY),
         _sent(vni, IPv6(src="fd00::10", dst="fd00::12") / ICMPv6EchoRequest(id=4) / BODY),
@@ -92,13 +92,15 @@ def _inside(vni):
 
 
 def _rarer(vni, a, out):
-    """Return packets that reach rare code: too big, denied, without a receiver, marked, tagged, unusual ARP."""
+    """Return packets that reach rare code: too big, expired, denied, without a receiver, tagged, unusual ARP."""
     error = IP(src=out, dst=WORLD, flags="DF") / ICMP(type=3, code=3) / IP(src=WORLD, dst=out)
+    expired = IP(src=out, dst=WORLD, ttl=1) / ICMP(type=3, code=3) / IP(src=WORLD, dst=out)
     wide = IPv6(src="fd00::10", dst="fd00::12")
     return [
         _sent(vni, IP(src=out, dst=WORLD, flags="DF") / UDP(sport=40000, dport=53) / Raw(bytes(1500)), last=0x11),
         _sent(vni, IP(src=out, dst=WORLD) / UDP(sport=40000, dport=53) / Raw(bytes(1500)), last=0x11),
         _sent(vni, error / UDP(sport=53, dport=40000) / Raw(bytes(1500)), last=0x11),
+        _sent(vni, expired / UDP(sport=53, dport=40000) / BODY, last=0x11),
         _sent(vni, IP(src=out, dst=WORLD, id=8, flags="DF+MF") / UDP(sport=40000, dport=53, len=3000) / Raw(bytes(16)),
               last=0x11),
         _sent(vni, IP(src=out, dst=WORLD, id=8, flags="DF", frag=3, proto=17) / Raw(bytes(1600)), last=0x11),

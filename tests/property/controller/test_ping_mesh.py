@@ -40,7 +40,7 @@ def links_of(fabric: Fabric, hops) -> list[str]:
 
 
 def crossable(fabric: Fabric, health: Health, absent) -> set[str]:
-    """Every link on some live path between NICs of two leaves that turns down where the leaf is below as built."""
+    """Every link on some live path of two leaves that turns down, there and back, where the leaf is below as built."""
     up, down, found = {}, {}, set()
     for cable in fabric.cables:
         low, high = cable.lower.switch, cable.upper.switch
@@ -51,21 +51,21 @@ def crossable(fabric: Fabric, health: Health, absent) -> set[str]:
     def below(switch):
         return {switch}.union(*(below(low) for low, _, _ in down.get(switch, ())))
 
-    def paths(at, leaf):
+    def paths(at, leaf, begin):
         if at == leaf:
             yield ()
             return
         falls = leaf in below(at)
         for other, link, alive in (down if falls else up).get(at, ()):
-            if alive and (not falls or leaf in below(other)):
-                for rest in paths(other, leaf):
+            if alive and (not falls or (leaf in below(other) and begin not in below(other))):
+                for rest in paths(other, leaf, begin):
                     yield (link, *rest)
 
     leaves = {nic.port.switch for nic in fabric.nics if nic.id not in absent} - health.down_switches
     for here in leaves:
         for there in leaves - {here}:
-            if next(paths(there, here), None) is not None:  # the reply has a path
-                found |= {link for path in paths(here, there) for link in path}
+            if next(paths(there, here, there), None) is not None:  # the reply has a path
+                found |= {link for path in paths(here, there, here) for link in path}
     return found
 
 

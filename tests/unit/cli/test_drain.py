@@ -38,7 +38,7 @@ def test_an_unknown_target_is_one_line(heddle, server):
     status, out, err = heddle("drain", "leaf99", "--server", server)
     assert status != 0
     assert out == ""
-    assert err == "heddle: target: there is no link or switch 'leaf99'; `heddle topology` lists them\n"
+    assert err == "heddle: target: there is no link, switch or NIC 'leaf99'; `heddle topology` lists them\n"
 
 
 @pytest.mark.parametrize(
