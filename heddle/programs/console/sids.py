@@ -60,7 +60,8 @@ def run_host_routes(path: Path, plan: Path | None, folder: Path | None, out: Tex
         raise InputError("--format iproute2 needs --plan PLAN, a plan that `heddle plan FABRIC JOBS --json` wrote")
     fabric, sids = _loaded(path)
     routes = HostRoutes(fabric, sids, chain.from_iterable(job.flows.flows for job in kept_jobs(plan, fabric)))
-    _write({nic: routes.lines(nic) for nic in routes.nics}, "NICs", folder, out)
+    what = "ports of NICs" if any(fabric.nic_by_id[nic].of for nic in routes.nics) else "NICs"
+    _write({nic: routes.lines(nic) for nic in routes.nics}, what, folder, out)
 
 
 def _write(lines_of: Mapping[str, Iterable[str]], what: str, folder: Path | None, out: TextIO) -> None:

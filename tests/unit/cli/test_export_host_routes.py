@@ -75,7 +75,7 @@ def test_a_nic_with_ports_in_several_planes_has_a_file_for_each(heddle, files, t
     _, plan, _ = heddle("plan", fabric, files("one.yaml", JOBS), "--json")
     words = ("--format", "iproute2", "--plan", files("plan.json", plan), "--out", tmp_path / "hosts")
     status, text, _ = heddle("export", "sids", fabric, *words)
-    assert (status, text) == (0, f"{tmp_path / 'hosts'}: 4 NICs\n")
+    assert (status, text) == (0, f"{tmp_path / 'hosts'}: 4 ports of NICs\n")
     found = sorted(str(file.relative_to(tmp_path / "hosts")) for file in (tmp_path / "hosts").rglob("*.sh"))
     assert found == ["h1-n0/p0.sh", "h1-n0/p1.sh", "h2-n0/p0.sh", "h2-n0/p1.sh"]
 

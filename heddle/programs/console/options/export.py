@@ -204,7 +204,7 @@ class EvFormat(StrEnum):
 @export.command("ev")
 def export_ev(
     fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
-    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="The jobs file; it has paths_per_flow.")],
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="The jobs file; it, or NICs, have paths_per_flow.")],
     form: Annotated[
         EvFormat,
         typer.Option("--format", help="json: lists by NIC; sids: an SRv6 address an entry; htsim: path numbers."),
