@@ -27,14 +27,19 @@ class Restart(NamedTuple):
 
 
 def measured(world: World, seed: int, jobs: int, rounds: int) -> list[Restart]:
-    """Submit jobs of rings of two NICs, which some jobs share, then kill and restart the controller several times."""
+    """Submit jobs, then kill and restart the controller several times."""
+    fill(world, seed, jobs)
+    return [_restarted(world) for _ in range(rounds)]
+
+
+def fill(world: World, seed: int, jobs: int) -> None:
+    """Submit jobs of rings of two NICs, which some jobs share."""
     nics = [nic.id for nic in world.fabric.nics]
     random.Random(seed).shuffle(nics)
     left: list[str] = []
     for number in range(jobs):
         left = left if len(left) >= 2 else list(nics)
         world.controller.jobs.SubmitJob(ring(left, f"job-{number}"))
-    return [_restarted(world) for _ in range(rounds)]
 
 
 def _restarted(world: World) -> Restart:
