@@ -1,7 +1,8 @@
 """`heddle run` with a task in its event loop that sleeps PROBE_S again and again and records how late it wakes.
 
-At SIGUSR1 it prints a JSON array: the milliseconds that the task was late since the last one. The task goes on where
-another fabric is put in force and the controller begins again.
+At SIGUSR1 it prints two JSON arrays, by what was found at each wake since the last time: by how many milliseconds the
+task was late, and how many milliseconds of processor time the loop's thread had used while it slept, which no call of
+the loop exceeds. The task goes on where another fabric is put in force and the controller begins again.
 """
 
 import asyncio
@@ -13,27 +14,29 @@ import time
 PROBE_S = 0.005
 
 
-async def probe(late_ms: list[float]) -> None:
+async def probe(late_ms: list[float], used_ms: list[float]) -> None:
     while True:
-        began = time.monotonic()
+        began, used = time.monotonic(), time.thread_time()
         await asyncio.sleep(PROBE_S)
         late_ms.append((time.monotonic() - began - PROBE_S) * 1e3)
+        used_ms.append((time.thread_time() - used) * 1e3)
 
 
 class Probed(asyncio.DefaultEventLoopPolicy):
     """Gives each event loop the task, which ends with the loop."""
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        loop, late_ms = super().new_event_loop(), list[float]()
+        loop, late_ms, used_ms = super().new_event_loop(), list[float](), list[float]()
         self.task: asyncio.Task[None] | None = None
 
         def report() -> None:
-            print(json.dumps(late_ms), flush=True)
+            print(json.dumps([late_ms, used_ms]), flush=True)
             late_ms.clear()
+            used_ms.clear()
 
         def begin() -> None:
             loop.add_signal_handler(signal.SIGUSR1, report)
-            self.task = loop.create_task(probe(late_ms))
+            self.task = loop.create_task(probe(late_ms, used_ms))
 
         loop.call_soon(begin)
         return loop

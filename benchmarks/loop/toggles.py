@@ -25,12 +25,24 @@ class Lag(NamedTuple):
     """The time in which the toggles were sent."""
 
 
+class Wakes(NamedTuple):
+    """Milliseconds by which a probe in the loop was late, and of the loop's processor time while it slept."""
+
+    late_ms: tuple[float, ...]
+    used_ms: tuple[float, ...]
+
+
 def late_ms(world: World) -> tuple[float, ...]:
     """Return how late the probe has been since the last call."""
+    return wakes(world).late_ms
+
+
+def wakes(world: World) -> Wakes:
+    """Return what the probe has found since the last call."""
     process = world.controller.process
     process.send_signal(signal.SIGUSR1)
     assert process.stdout is not None
-    return tuple(json.loads(process.stdout.readline()))
+    return Wakes(*map(tuple, json.loads(process.stdout.readline())))
 
 
 def measured(world: World, seed: int, toggles: int, pairs: int) -> Lag:

@@ -3,6 +3,7 @@
 import pytest
 
 from heddle.benchmarks.loop.growth import Phase, Read, changed_flows, longest_gap_ms, rack_more
+from heddle.benchmarks.loop.toggles import Wakes
 from heddle.controller.config.load import parse_fabric
 from heddle.controller.model.fabric_change import changes_between
 from heddle.controller.views.fabric_differences import differences
@@ -27,7 +28,7 @@ def test_a_gap_lasts_from_one_read_that_succeeded_to_the_next_over_those_that_fa
 
 def test_reads_are_of_the_phase_in_which_they_began():
     reads = [Read(began, began + 5, "OK") for began in (0.5, 1.0, 1.5, 2.0)]
-    assert [read.began for read in Phase(began=1.0, seconds=1.0, late_ms=()).of(reads)] == [1.0, 1.5]
+    assert [read.began for read in Phase(began=1.0, seconds=1.0, wakes=Wakes((), ())).of(reads)] == [1.0, 1.5]
 
 
 def test_a_flow_with_another_port_and_one_that_is_gone_have_changed_and_one_of_a_new_job_has_not():
