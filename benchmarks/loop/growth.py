@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +42,7 @@ SETTLE_S, IDLE_S = 3.0, 3.0
 PATIENCE_S = 120.0
 CALL_TIMEOUT_S = 60.0
 ADDED = {"added_switches", "added_cables", "added_hosts", "added_nics"}
-Paths = dict[tuple[str, str], tuple[object, ...]]
+Paths = Mapping[tuple[str, str], tuple[object, ...]]
 
 
 class Read(NamedTuple):
@@ -179,7 +179,8 @@ def _wait_for_rules(world: World, switches: int) -> float:
 
 def paths_of(world: World) -> Paths:
     """Return path and ports of every flow of every job, by job and flow."""
-    jobs, found, page = world.controller.jobs, Paths(), pb.ListJobsReply()
+    jobs, page = world.controller.jobs, pb.ListJobsReply()
+    found: dict[tuple[str, str], tuple[object, ...]] = {}
     while True:
         page = jobs.ListJobs(pb.ListJobsRequest(page_token=page.next_page_token), timeout=CALL_TIMEOUT_S)
         for job in page.jobs:
