@@ -14,7 +14,8 @@ MAX_GAP_MS = 10_000
 """Ten times the promised value."""
 BRIEFLY = {"calm_s": 0.1, "watch_s": 0.7}
 """No gap is measured here; a takeover is complete once every end receives again."""
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+# alone: a gateway that has no processor for half a second is taken for dead, beside the one that a test kills
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.timeout(900)]
 
 
 def plan(mode: str, death: Death = Death.BOTH) -> Plan:

@@ -6,8 +6,10 @@ from tests.support.pair.streams import Streams
 
 def assert_unharmed(streams: Streams) -> None:
     """Assert that no connection ended and no received byte was wrong."""
-    assert {end.name: end.ended for end in streams.ends if end.ended} == {}
-    assert {end.name: end.wrong for end in streams.ends if end.wrong} == {}
+    ended = {end.name: end.ended for end in streams.ends if end.ended}
+    assert not ended, ended
+    wrong = {end.name: end.wrong for end in streams.ends if end.wrong}
+    assert not wrong, wrong
     assert all(end.bytes for end in streams.ends)
 
 
