@@ -6,6 +6,7 @@ that has any PrologSlurmctld, first after 0.1 s: the case `empty`, a hook that o
 hung cases run `AT_ONCE` at a time, as each waits.
 """
 
+import random
 import signal
 import statistics
 import subprocess
@@ -24,6 +25,8 @@ from tests.support.schedulers.slurm_cluster import SlurmCluster, slurm_cluster
 from tests.support.schedulers.slurm_site import HEDDLE, TOPOLOGY, SlurmSite, slurm_site, wait_until
 
 JOBS, AT_ONCE, WARM_UP = 100, 4, 3
+PASS_S = 1.0
+"""slurmctld starts what it did not start at once in passes: batch jobs come at random moments between two of them."""
 PERIOD_S = 5.0
 """Of the agent's passes, as it is by default."""
 TASK = "[ $SLURM_PROCID != 0 ] || echo $(date +%s%N) $SLURM_JOB_ID"
@@ -183,7 +186,8 @@ def _srun(cluster: SlurmCluster) -> tuple[str, float]:
 
 
 def _sbatch(cluster: SlurmCluster) -> tuple[str, float]:
-    """Run a batch job; return its id, and the ms until its script has begun."""
+    """Run a batch job, after a pause; return its id, and the ms until its script has begun."""
+    time.sleep(random.uniform(0, PASS_S))
     with tempfile.NamedTemporaryFile("r", prefix="hdbatch") as file:
         command = ("sbatch", "--parsable", "-N2", "-o", file.name, "--wrap", "date +%s%N")
         begun_ns = time.time_ns()
